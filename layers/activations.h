@@ -20,6 +20,7 @@ Activation get(const std::string& name, const Config& arguments);
 // activations::get), or your own function with a name. Immutable; copies share the function.
 class Activation {
  public:
+  // A differentiable function of a floating-point tensor, which may be symbolic.
   using Function = std::function<Tensor(const Tensor&)>;
 
   // Looks up the name (activations::get). Throws ValueError if it is unknown.
@@ -36,7 +37,7 @@ class Activation {
   Tensor operator()(const Tensor& x) const { return function_(x); }
   const std::string& name() const { return name_; }
   const Config& arguments() const { return arguments_; }  // a dict, empty for the defaults
-  bool is_linear() const { return name_ == "linear"; }
+  bool is_linear() const { return name_ == "linear"; }    // true if the result is the input
   // Returns true if this is the built-in or registered function `name` with default arguments. Your
   // own function that merely has the same name returns false.
   bool is(const std::string& name) const {
@@ -95,8 +96,8 @@ Tensor log_sigmoid(const Tensor& x);  // log(sigmoid(x)), without overflow
 // Computes slope x + 1 / 2, clipped to [0, 1]. The slope is 0.2 in Keras 1 and 2, and 1 / 6 in
 // Keras 3.
 Tensor hard_sigmoid(const Tensor& x, double slope = 1.0 / 6);
-Tensor hard_silu(const Tensor& x);  // x hard_sigmoid(x)
-Tensor tanh(const Tensor& x);
+Tensor hard_silu(const Tensor& x);                            // x hard_sigmoid(x)
+Tensor tanh(const Tensor& x);                                 // (e^x - e^-x) / (e^x + e^-x)
 Tensor hard_tanh(const Tensor& x);                            // x clipped to [-1, 1]
 Tensor tanh_shrink(const Tensor& x);                          // x - tanh(x)
 Tensor hard_shrink(const Tensor& x, double threshold = 0.5);  // x where |x| > threshold, else 0
@@ -113,9 +114,9 @@ Tensor exponential(const Tensor& x);               // e^x
 Tensor linear(const Tensor& x);                    // x
 
 // ---- Functions along an axis.
-Tensor softmax(const Tensor& x, int axis = -1);
-Tensor log_softmax(const Tensor& x, int axis = -1);
-Tensor sparsemax(const Tensor& x, int axis = -1);  // Keras's algorithm: rows may not sum to 1
+Tensor softmax(const Tensor& x, int axis = -1);      // e^x / sum of e^x
+Tensor log_softmax(const Tensor& x, int axis = -1);  // log(softmax(x)), without overflow
+Tensor sparsemax(const Tensor& x, int axis = -1);    // Keras's algorithm: rows may not sum to 1
 // Splits x into halves along the axis and returns the first half times the sigmoid of the second.
 // The axis becomes half as long. Throws ValueError if its length is odd.
 Tensor glu(const Tensor& x, int axis = -1);

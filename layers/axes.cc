@@ -13,6 +13,15 @@ void append_numbers(const Config& config, std::vector<double>& out) {
   for (const Config& item : config.items()) append_numbers(item, out);
 }
 
+template <class T, size_t kSize>
+void copy_all(const std::vector<T>& from, std::array<T, kSize>& to, const char* what) {
+  if (from.size() != kSize) {
+    throw ValueError("expected ", kSize, " ", what, ", one for each axis, or a single number, ",
+                     "received ", from.size());
+  }
+  std::ranges::copy(from, to.begin());
+}
+
 }  // namespace
 
 std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller) const {
@@ -60,17 +69,25 @@ void decode(const Config& config, ScalarOrList& numbers) {
   numbers = config.is_list() ? ScalarOrList(std::move(values)) : ScalarOrList(values[0]);
 }
 
-Config encode(const Length1D& steps) { return Config::list({int64_t{steps}}); }
+template <int N>
+Lengths<N>::Lengths(const std::vector<int64_t>& values) {
+  copy_all(values, values_, "lengths");
+}
 
-void decode(const Config& config, Length1D& steps) {
+template <int N>
+Config encode(const Lengths<N>& lengths) {
+  return encode(lengths.values());
+}
+
+template <int N>
+void decode(const Config& config, Lengths<N>& lengths) {
   if (!config.is_list()) {
-    steps = config.integer();
+    lengths = config.integer();
     return;
   }
-  if (config.items().size() != 1) {
-    throw ValueError("expected an integer or a list of one integer, received ", to_json(config));
-  }
-  steps = config.items()[0].integer();
+  std::vector<int64_t> values;
+  decode(config, values);
+  lengths = Lengths<N>(values);
 }
 
 Config encode(const Padding1D& margins) { return Config::list({margins.before, margins.after}); }
@@ -85,5 +102,39 @@ void decode(const Config& config, Padding1D& margins) {
   }
   margins = Padding1D(config.items()[0].integer(), config.items()[1].integer());
 }
+
+template <int N>
+Paddings<N>::Paddings(const std::vector<Padding1D>& values) {
+  copy_all(values, values_, "paddings");
+}
+
+template <int N>
+Config encode(const Paddings<N>& paddings) {
+  Config::List out;
+  for (int i = 0; i < N; ++i) out.push_back(encode(paddings[i]));
+  return Config(std::move(out));
+}
+
+template <int N>
+void decode(const Config& config, Paddings<N>& paddings) {
+  if (!config.is_list()) {
+    paddings = config.integer();
+    return;
+  }
+  std::vector<Padding1D> values;
+  decode(config, values);
+  paddings = Paddings<N>(values);
+}
+
+#define KEEL_INSTANTIATE(kind, N)            \
+  template class kind<N>;                    \
+  template Config encode<N>(const kind<N>&); \
+  template void decode<N>(const Config&, kind<N>&);
+KEEL_INSTANTIATE(Lengths, 1)
+KEEL_INSTANTIATE(Lengths, 2)
+KEEL_INSTANTIATE(Lengths, 3)
+KEEL_INSTANTIATE(Paddings, 2)
+KEEL_INSTANTIATE(Paddings, 3)
+#undef KEEL_INSTANTIATE
 
 }  // namespace keel

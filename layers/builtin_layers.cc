@@ -7,22 +7,38 @@
 #define KEEL_BUILTIN_LAYERS(X) \
   X(ActivationLayer) \
   X(ActivityRegularizationLayer) \
+  X(AdaptiveAveragePooling1DLayer) \
+  X(AdaptiveAveragePooling2DLayer) \
+  X(AdaptiveAveragePooling3DLayer) \
+  X(AdaptiveMaxPooling1DLayer) \
+  X(AdaptiveMaxPooling2DLayer) \
+  X(AdaptiveMaxPooling3DLayer) \
   X(AdditiveAttentionLayer) \
   X(AddLayer) \
   X(AlphaDropoutLayer) \
   X(AttentionLayer) \
   X(AverageLayer) \
   X(AveragePooling1DLayer) \
+  X(AveragePooling2DLayer) \
+  X(AveragePooling3DLayer) \
   X(BatchNormalizationLayer) \
   X(BidirectionalLayer) \
   X(BruteForceRetrievalLayer) \
   X(CategoryEncodingLayer) \
   X(ConcatenateLayer) \
   X(Conv1DLayer) \
+  X(Conv1DTransposeLayer) \
+  X(Conv2DLayer) \
+  X(Conv2DTransposeLayer) \
+  X(Conv3DLayer) \
+  X(Conv3DTransposeLayer) \
   X(Cropping1DLayer) \
+  X(Cropping2DLayer) \
+  X(Cropping3DLayer) \
   X(DenseFeaturesLayer) \
   X(DenseLayer) \
   X(DepthwiseConv1DLayer) \
+  X(DepthwiseConv2DLayer) \
   X(DiscretizationLayer) \
   X(DistributedEmbeddingLayer) \
   X(DotInteractionLayer) \
@@ -39,7 +55,11 @@
   X(GaussianDropoutLayer) \
   X(GaussianNoiseLayer) \
   X(GlobalAveragePooling1DLayer) \
+  X(GlobalAveragePooling2DLayer) \
+  X(GlobalAveragePooling3DLayer) \
   X(GlobalMaxPooling1DLayer) \
+  X(GlobalMaxPooling2DLayer) \
+  X(GlobalMaxPooling3DLayer) \
   X(GroupedQueryAttentionLayer) \
   X(GroupNormalizationLayer) \
   X(GRUCellLayer) \
@@ -55,6 +75,8 @@
   X(MaskingLayer) \
   X(MaximumLayer) \
   X(MaxPooling1DLayer) \
+  X(MaxPooling2DLayer) \
+  X(MaxPooling3DLayer) \
   X(MinimumLayer) \
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
@@ -68,6 +90,7 @@
   X(ReshapeLayer) \
   X(RMSNormalizationLayer) \
   X(SeparableConv1DLayer) \
+  X(SeparableConv2DLayer) \
   X(SequenceFeaturesLayer) \
   X(SequentialModel) \
   X(SimpleRNNCellLayer) \
@@ -80,7 +103,11 @@
   X(TPUEmbeddingLayer) \
   X(UnitNormalizationLayer) \
   X(UpSampling1DLayer) \
-  X(ZeroPadding1DLayer)
+  X(UpSampling2DLayer) \
+  X(UpSampling3DLayer) \
+  X(ZeroPadding1DLayer) \
+  X(ZeroPadding2DLayer) \
+  X(ZeroPadding3DLayer)
 // clang-format on
 
 namespace keel {
@@ -114,8 +141,10 @@ Config serialize(const Layer& layer) {
 
 LayerHandle<Layer> deserialize(const Config& config) {
   const std::string class_name = class_from_keras(config["class_name"].string());
+  const std::string ignored_keys = layer_registry().traits(class_name).ignored_keys;
   return LayerHandle<Layer>(
-      kAdopt, layer_registry().make(class_name, from_keras(class_name, config["config"])));
+      kAdopt,
+      layer_registry().make(class_name, from_keras(class_name, ignored_keys, config["config"])));
 }
 
 }  // namespace layers

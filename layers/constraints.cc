@@ -1,8 +1,7 @@
-#include <keel/layers/constraints.h>
-
 #include <limits>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/regularizers.h>
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/internal/memory_error.h>

@@ -1,6 +1,5 @@
-#include <keel/layers/seed_generator.h>
-
 #include <keel/autodiff/replica_context.h>
+#include <keel/layers/layer_types.h>
 
 namespace keel {
 namespace {

@@ -18,6 +18,6 @@ std::optional<PlanValues> ActivationLayer::plan(Planner& planner, const PlanValu
   return planner.map((*x)[0], *function);
 }
 
-KEEL_REGISTER(Layer, ActivationLayer)
+KEEL_REGISTER(Layer, ActivationLayer, .package = "keras")
 
 }  // namespace keel

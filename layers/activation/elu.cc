@@ -1,5 +1,4 @@
-#include <keel/layers/activation/elu.h>
-
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/activations.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
@@ -18,6 +17,6 @@ std::optional<PlanValues> ELULayer::plan(Planner& planner, const PlanValues& inp
   return planner.map((*x)[0], {RowFunction::Kind::kElu, options_.alpha});
 }
 
-KEEL_REGISTER(Layer, ELULayer)
+KEEL_REGISTER(Layer, ELULayer, .package = "keras")
 
 }  // namespace keel

@@ -1,5 +1,4 @@
-#include <keel/layers/activation/leaky_relu.h>
-
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/activations.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
@@ -18,6 +17,6 @@ std::optional<PlanValues> LeakyReLULayer::plan(Planner& planner, const PlanValue
   return planner.map((*x)[0], {RowFunction::Kind::kLeakyRelu, options_.negative_slope});
 }
 
-KEEL_REGISTER(Layer, LeakyReLULayer)
+KEEL_REGISTER(Layer, LeakyReLULayer, .package = "keras")
 
 }  // namespace keel

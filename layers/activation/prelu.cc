@@ -1,5 +1,4 @@
-#include <keel/layers/activation/prelu.h>
-
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
@@ -35,6 +34,6 @@ Tensor PReLULayer::call(const Tensor& input, const CallContext&) {
   return ops::relu(x) - ops::multiply(alpha_, ops::relu(-x));
 }
 
-KEEL_REGISTER(Layer, PReLULayer)
+KEEL_REGISTER(Layer, PReLULayer, .package = "keras")
 
 }  // namespace keel

@@ -1,5 +1,4 @@
-#include <keel/layers/activation/relu.h>
-
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/activations.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
@@ -7,8 +6,7 @@
 
 namespace keel {
 
-ReLULayer::ReLULayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+ReLULayer::ReLULayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   const auto check = [this](const char* option, double value) {
     if (value >= 0) return;
     throw ValueError("ReLU ", name(), ": ", option, " must not be negative, received ", value);
@@ -30,6 +28,6 @@ std::optional<PlanValues> ReLULayer::plan(Planner& planner, const PlanValues& in
   return planner.map((*x)[0], RowFunction::Kind::kRelu);
 }
 
-KEEL_REGISTER(Layer, ReLULayer)
+KEEL_REGISTER(Layer, ReLULayer, .package = "keras")
 
 }  // namespace keel

@@ -1,5 +1,4 @@
-#include <keel/layers/activation/softmax.h>
-
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
@@ -28,6 +27,6 @@ Tensor SoftmaxLayer::call(const Tensor& input, const CallContext&) {
   return ops::where(mask, y, constant(0));
 }
 
-KEEL_REGISTER(Layer, SoftmaxLayer)
+KEEL_REGISTER(Layer, SoftmaxLayer, .package = "keras", .call = "inputs, mask")
 
 }  // namespace keel

@@ -113,7 +113,13 @@ Tensor AdditiveAttentionLayer::scores(const Tensor& query, const Tensor& key) co
   return ops::sum(options_.use_scale ? answers * scale_ : answers, {-1});
 }
 
-KEEL_REGISTER(Layer, AdditiveAttentionLayer)
-KEEL_REGISTER(Layer, AttentionLayer)
+KEEL_REGISTER(
+    Layer, AdditiveAttentionLayer, .package = "keras",
+    .call = "inputs, mask, training, return_attention_scores=false, use_causal_mask=false",
+    .ignored_keys = "causal=false")
+KEEL_REGISTER(
+    Layer, AttentionLayer, .package = "keras",
+    .call = "inputs, mask, training, return_attention_scores=false, use_causal_mask=false",
+    .ignored_keys = "causal=false")
 
 }  // namespace keel

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include <keel/layers/layer.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 
 // The options of AttentionLayer.
 struct AttentionOptions {
-  bool use_scale = false;
+  bool use_scale = false;            // multiply scores by the weight scale
   std::string score_mode = "dot";    // "dot" or "concat"
   double dropout = 0.0;              // dropout rate of the attention weights, in [0, 1]
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
@@ -32,7 +32,7 @@ struct AttentionOptions {
 
 // The options of AdditiveAttentionLayer.
 struct AdditiveAttentionOptions {
-  bool use_scale = true;
+  bool use_scale = true;             // multiply by the weight scale
   double dropout = 0.0;              // dropout rate of the attention weights, in [0, 1]
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
@@ -49,9 +49,9 @@ struct AdditiveAttentionOptions {
 
 // Options of one call of the two layers.
 struct AttentionCallOptions {
-  std::optional<bool> training = {};
-  bool return_attention_scores = false;
-  bool use_causal_mask = false;  // restrict query step i to the values 0 to i
+  std::optional<bool> training = {};     // unset: as the enclosing layer, else false
+  bool return_attention_scores = false;  // also return the attention weights
+  bool use_causal_mask = false;          // restrict query step i to the values 0 to i
 };
 
 // Base class of both layers. The weights are the softmax of score(query, key) over the steps of the
@@ -74,10 +74,12 @@ class AttentionBase : public Layer {
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
 
  protected:
+  // `options` has the fields dropout and seed.
   template <class Options>
   AttentionBase(const char* class_name, Options& options) : Layer(class_name, options) {
     make_dropout(options.dropout, options.seed);
   }
+  // Returns the prefix of error messages.
   std::string caller() const { return class_name() + " " + name(); }
   // Returns the scores of all pairs of a query and a key, [batch, tq, tv].
   virtual Tensor scores(const Tensor& query, const Tensor& key) const = 0;

@@ -1,16 +1,16 @@
-#include <keel/layers/attention/grouped_query_attention.h>
-
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/attention/internal/head_projection.h>
 #include <keel/layers/attention/internal/heads.h>
+#include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
 GroupedQueryAttentionLayer::GroupedQueryAttentionLayer(Options options)
-    : Layer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   const int64_t heads = options_.num_query_heads, groups = options_.num_key_value_heads;
   if (options_.head_dim <= 0 || heads <= 0 || groups <= 0) {
     throw ValueError(caller(), ": head_dim, num_query_heads and num_key_value_heads must be ",
@@ -107,6 +107,10 @@ Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContex
   return attention_results((*output_)(result.output), result.scores, with_scores);
 }
 
-KEEL_REGISTER(Layer, GroupedQueryAttentionLayer)
+KEEL_REGISTER(Layer, GroupedQueryAttentionLayer, .package = "keras",
+              .call =
+                  "query, value, key, query_mask, value_mask, key_mask, attention_mask, "
+                  "return_attention_scores=false, training, use_causal_mask=false",
+              .ignored_keys = "flash_attention=null, use_gate=false, sliding_window=null")
 
 }  // namespace keel

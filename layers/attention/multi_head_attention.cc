@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <keel/layers/attention/internal/head_projection.h>
 #include <keel/layers/attention/internal/heads.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/variable_paths.h>
@@ -10,7 +11,7 @@
 namespace keel {
 
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(Options options)
-    : Layer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (options_.num_heads <= 0 || options_.key_dim <= 0 || value_dim() <= 0) {
     throw ValueError(caller(), ": num_heads, key_dim and value_dim must be positive, received ",
                      options_.num_heads, ", ", options_.key_dim, " and ", value_dim());
@@ -144,6 +145,12 @@ Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&)
                            is_set(parts.return_attention_scores));
 }
 
-KEEL_REGISTER(Layer, MultiHeadAttentionLayer)
+KEEL_REGISTER(Layer, MultiHeadAttentionLayer, .package = "keras",
+              .call =
+                  "query, value, key, query_mask, value_mask, key_mask, attention_mask, "
+                  "return_attention_scores=false, training, use_causal_mask=false",
+              .ignored_keys =
+                  "flash_attention=null, use_gate=false, sliding_window=null, query_shape=*, "
+                  "key_shape=*, value_shape=*")
 
 }  // namespace keel

@@ -1,8 +1,7 @@
-#include <keel/layers/callbacks/csv_logger.h>
-
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
-#include <keel/layers/training/internal/number_text.h>
+#include <keel/framework/base/internal/text.h>
+#include <keel/layers/callbacks/logging.h>
 
 namespace keel {
 void CSVLoggerCallback::on_train_begin() {
@@ -41,7 +40,7 @@ void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   text += std::to_string(epoch);
   for (const std::string& name : names_) {
     const auto it = logs.find(name);
-    text += options_.separator + (it == logs.end() ? std::string("NA") : shortest_text(it->second));
+    text += options_.separator + (it == logs.end() ? std::string("NA") : number_text(it->second));
   }
   file_ << text << '\n' << std::flush;
   if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());

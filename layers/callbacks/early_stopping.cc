@@ -1,14 +1,15 @@
-#include <keel/layers/callbacks/early_stopping.h>
-
 #include <cmath>
 
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/internal/layer_state.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {
 EarlyStoppingCallback::EarlyStoppingCallback(Options options)
     : options_(std::move(options)),
-      monitor_("EarlyStopping", options_.monitor, options_.mode, options_.min_delta) {
+      monitor_(std::make_unique<Monitor>("EarlyStopping", options_.monitor, options_.mode,
+                                         options_.min_delta)) {
   if (options_.patience < 0) {
     throw ValueError("EarlyStopping: patience must not be negative, received ", options_.patience);
   }
@@ -23,8 +24,10 @@ void EarlyStoppingCallback::keep_weights(int64_t epoch) {
   });
 }
 
+EarlyStoppingCallback::~EarlyStoppingCallback() = default;
+
 void EarlyStoppingCallback::on_train_begin() {
-  monitor_.begin(model());
+  monitor_->begin(model());
   wait_ = 0;
   best_.reset();
   best_epoch_ = 0;
@@ -33,15 +36,15 @@ void EarlyStoppingCallback::on_train_begin() {
 }
 
 void EarlyStoppingCallback::on_epoch_end(int64_t epoch, Logs& logs) {
-  const std::optional<double> value = monitor_.value(logs, params());
+  const std::optional<double> value = monitor_->value(logs, params());
   if (!value || epoch < options_.start_from_epoch) return;
   // The first epoch's weights are the best so far even if its value is NaN.
   if (!best_ && wait_ == 0) keep_weights(epoch);
   ++wait_;
-  if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {
+  if (best_ ? monitor_->is_better(*value, *best_) : !std::isnan(*value)) {
     best_ = value;
     keep_weights(epoch);
-    if (!options_.baseline || monitor_.is_better(*value, *options_.baseline)) wait_ = 0;
+    if (!options_.baseline || monitor_->is_better(*value, *options_.baseline)) wait_ = 0;
     return;
   }
   if (wait_ >= options_.patience && epoch > 0) {

@@ -9,20 +9,23 @@ namespace keel {
 
 // Functions for the events of Callback; empty functions are not called.
 struct LambdaCallbackOptions {
-  std::function<void(int64_t epoch)> on_epoch_begin = {};
-  std::function<void(int64_t epoch, Logs& logs)> on_epoch_end = {};
-  std::function<void()> on_train_begin = {};
-  std::function<void(const Logs& logs)> on_train_end = {};
-  std::function<void(int64_t batch)> on_train_batch_begin = {};
-  std::function<void(int64_t batch, const Logs& logs)> on_train_batch_end = {};
-  std::function<void()> on_test_begin = {};
-  std::function<void(const Logs& logs)> on_test_end = {};
-  std::function<void(int64_t batch)> on_test_batch_begin = {};
-  std::function<void(int64_t batch, const Logs& logs)> on_test_batch_end = {};
-  std::function<void()> on_predict_begin = {};
-  std::function<void()> on_predict_end = {};
-  std::function<void(int64_t batch)> on_predict_batch_begin = {};
-  std::function<void(int64_t batch)> on_predict_batch_end = {};
+  std::function<void(int64_t epoch)> on_epoch_begin = {};  // before an epoch
+  std::function<void(int64_t epoch, Logs& logs)> on_epoch_end =
+      {};                                                   // after an epoch; may change the logs
+  std::function<void()> on_train_begin = {};                // when fit begins
+  std::function<void(const Logs& logs)> on_train_end = {};  // when fit ends
+  std::function<void(int64_t batch)> on_train_batch_begin = {};  // before a training step
+  std::function<void(int64_t batch, const Logs& logs)> on_train_batch_end =
+      {};                                                  // after a training step
+  std::function<void()> on_test_begin = {};                // when evaluate or a validation begins
+  std::function<void(const Logs& logs)> on_test_end = {};  // when it ends
+  std::function<void(int64_t batch)> on_test_batch_begin = {};  // before a batch of it
+  std::function<void(int64_t batch, const Logs& logs)> on_test_batch_end =
+      {};                                                          // after a batch of it
+  std::function<void()> on_predict_begin = {};                     // when predict begins
+  std::function<void()> on_predict_end = {};                       // when predict ends
+  std::function<void(int64_t batch)> on_predict_batch_begin = {};  // before a batch of predict
+  std::function<void(int64_t batch)> on_predict_batch_end = {};    // after a batch of predict
 };
 
 // Forwards each event to the function of the same name.

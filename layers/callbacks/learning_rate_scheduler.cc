@@ -1,6 +1,5 @@
-#include <keel/layers/callbacks/learning_rate_scheduler.h>
-
-#include <keel/layers/callbacks/monitor.h>
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

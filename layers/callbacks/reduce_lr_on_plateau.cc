@@ -1,15 +1,16 @@
-#include <keel/layers/callbacks/reduce_lr_on_plateau.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {
 
 ReduceLROnPlateauCallback::ReduceLROnPlateauCallback(Options options)
     : options_(std::move(options)),
-      monitor_("ReduceLROnPlateau", options_.monitor, options_.mode, options_.min_delta) {
+      monitor_(std::make_unique<Monitor>("ReduceLROnPlateau", options_.monitor, options_.mode,
+                                         options_.min_delta)) {
   if (!(options_.factor > 0 && options_.factor < 1)) {
     throw ValueError("ReduceLROnPlateau: factor must be in (0, 1), received ", options_.factor);
   }
@@ -19,22 +20,24 @@ ReduceLROnPlateauCallback::ReduceLROnPlateauCallback(Options options)
   }
 }
 
+ReduceLROnPlateauCallback::~ReduceLROnPlateauCallback() = default;
+
 void ReduceLROnPlateauCallback::on_train_begin() {
-  monitor_.begin(model());
+  monitor_->begin(model());
   wait_ = 0;
   cooldown_ = 0;
   best_.reset();
 }
 
 void ReduceLROnPlateauCallback::on_epoch_end(int64_t epoch, Logs& logs) {
-  const std::optional<double> value = monitor_.value(logs, params());
+  const std::optional<double> value = monitor_->value(logs, params());
   logs["learning_rate"] = model().optimizer()->learning_rate();
   if (!value) return;
   if (cooldown_ > 0) {
     --cooldown_;
     wait_ = 0;
   }
-  if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {
+  if (best_ ? monitor_->is_better(*value, *best_) : !std::isnan(*value)) {
     best_ = value;
     wait_ = 0;
   } else if (cooldown_ == 0 && ++wait_ >= options_.patience) {

@@ -1,8 +1,8 @@
-#include <keel/layers/callbacks/swap_ema_weights.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
+#include <keel/framework/update_rule.h>
+#include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

@@ -1,8 +1,7 @@
-#include <keel/layers/callbacks/terminate_on_nan.h>
-
 #include <cmath>
 
-#include <keel/layers/callbacks/monitor.h>
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

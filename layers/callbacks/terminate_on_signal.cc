@@ -1,11 +1,10 @@
-#include <keel/layers/callbacks/terminate_on_signal.h>
-
 #include <algorithm>
 #include <cstring>
 #include <span>
 
 #include <keel/distribute/process_group.h>
-#include <keel/layers/callbacks/monitor.h>
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

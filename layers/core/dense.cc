@@ -6,8 +6,7 @@
 
 namespace keel {
 
-DenseLayer::DenseLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+DenseLayer::DenseLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   if (options_.units <= 0) {
     throw ValueError("Dense ", name(), ": units must be positive, received ", options_.units);
   }
@@ -53,6 +52,7 @@ std::optional<PlanValues> DenseLayer::plan(Planner& planner, const PlanValues& i
   return planner.product((*x)[0], kernel_, bias_, *function);
 }
 
-KEEL_REGISTER(Layer, DenseLayer)
+KEEL_REGISTER(Layer, DenseLayer, .package = "keras",
+              .ignored_keys = "lora_rank=null, lora_alpha=null, quantization_config=null")
 
 }  // namespace keel

@@ -1,7 +1,9 @@
-// Dense: a fully connected layer (keras.layers.Dense).
+// Dense and EinsumDense: matrix products with a kernel (keras.layers).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <keel/layers/activations.h>
 #include <keel/layers/layer.h>
@@ -10,16 +12,16 @@ namespace keel {
 
 // The options of DenseLayer.
 struct DenseOptions {
-  int64_t units = 0;  // required, > 0
-  Activation activation = "linear";
-  bool use_bias = true;
-  Initializer kernel_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // applied to the output
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
+  int64_t units = 0;                                  // required, > 0
+  Activation activation = "linear";                   // applied to the result
+  bool use_bias = true;                               // add the weight bias
+  Initializer kernel_initializer = "glorot_uniform";  // initial values of kernel
+  Initializer bias_initializer = "zeros";             // initial values of bias
+  Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
+  Regularizer bias_regularizer = {};                  // penalty on bias; unset: none
+  Regularizer activity_regularizer = {};              // applied to the output
+  Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
+  Constraint bias_constraint = {};    // applied to bias after each step; unset: none
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -42,10 +44,9 @@ struct DenseOptions {
 // Computes activation(x . kernel + bias) over the last axis. Input: [batch, ..., in]; output:
 // [batch, ..., units]. Weights: kernel [in, units] and bias [units]. Numeric inputs of another
 // dtype are cast to the layer's dtype.
-class DenseLayer final : public TensorLayer {
+class DenseLayer final : public OptionsLayer<DenseOptions> {
  public:
   static constexpr char kClassName[] = "Dense";
-  using Options = DenseOptions;
   // Throws ValueError unless units > 0.
   explicit DenseLayer(Options options);
 
@@ -53,20 +54,103 @@ class DenseLayer final : public TensorLayer {
   const Variable& bias() const { return bias_; }      // empty until built, and if !use_bias
   bool supports_masking() const override { return true; }
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
-  Config get_config() const override { return to_config(options_); }
 
  private:
   // Throws ValueError unless the rank is at least 2 and the last dimension is known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& x, const CallContext& context) override;
 
-  const Options options_;
   Variable kernel_, bias_;
 };
 
 namespace layers {
 // A handle to the layer, under Keras's name.
 using Dense = LayerHandle<DenseLayer>;
+}  // namespace layers
+
+// The shape of an output without the batch. A single integer is a shape of rank 1.
+struct PartialShape {
+  PartialShape() = default;
+  // Stores the dimensions.
+  PartialShape(int64_t dim) : shape({dim}) {}                         // NOLINT: implicit
+  PartialShape(std::initializer_list<int64_t> dims) : shape(dims) {}  // NOLINT: implicit
+  Shape shape = {};                                                   // without the batch
+};
+// Converts to and from a list of dimensions. A single integer can also be read.
+Config encode(const PartialShape& shape);
+void decode(const Config& config, PartialShape& shape);
+
+// The options of EinsumDenseLayer.
+struct EinsumDenseOptions {
+  std::string equation = {};                  // required: input,kernel->output
+  PartialShape output_shape = {};             // required; kUnknown: the dimension of the input
+  Activation activation = "linear";           // applied to the result
+  std::optional<std::string> bias_axes = {};  // letters of the output; unset: no bias
+  Initializer kernel_initializer = "glorot_uniform";  // initial values of kernel
+  Initializer bias_initializer = "zeros";             // initial values of bias
+  Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
+  Regularizer bias_regularizer = {};                  // penalty on bias; unset: none
+  Regularizer activity_regularizer = {};              // applied to the output
+  Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
+  Constraint bias_constraint = {};    // applied to bias after each step; unset: none
+  std::string name = {};
+  bool trainable = true;
+  DTypePolicy dtype = {};
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("equation", self.equation);
+    field("output_shape", self.output_shape);
+    field("activation", self.activation);
+    field("bias_axes", self.bias_axes);
+    field("kernel_initializer", self.kernel_initializer);
+    field("bias_initializer", self.bias_initializer);
+    field("kernel_regularizer", self.kernel_regularizer);
+    field("bias_regularizer", self.bias_regularizer);
+    field("activity_regularizer", self.activity_regularizer);
+    field("kernel_constraint", self.kernel_constraint);
+    field("bias_constraint", self.bias_constraint);
+  }
+};
+
+// Computes activation(einsum(equation, x, kernel) + bias). The equation has the form
+// "abc,cde->abde", or contains dots for the first dimensions ("...x,xy->...y") or the last ones
+// ("ab...,bc->ac..."). output_shape holds the output's dimensions except for the batch and the
+// dots. The kernel's shape follows from the input and the output. The bias has the output's
+// dimensions from the first letter of bias_axes on, with 1 for letters that bias_axes does not
+// contain.
+class EinsumDenseLayer final : public OptionsLayer<EinsumDenseOptions> {
+ public:
+  static constexpr char kClassName[] = "EinsumDense";
+  // Throws ValueError for an equation of another form.
+  explicit EinsumDenseLayer(Options options);
+
+  const Variable& kernel() const { return kernel_; }  // empty until built
+  const Variable& bias() const { return bias_; }      // empty until built, and without bias_axes
+
+ private:
+  struct Terms {
+    std::string input, kernel, output;  // letters
+    bool dots_first = false, dots_last = false;
+  };
+  static Terms terms_of(const std::string& equation, const std::string& caller);
+  // Throws ValueError for shapes that do not match the equation, for an unknown dimension of the
+  // kernel or bias, and for bias_axes that the output does not have.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& x, const CallContext& context) override;
+  // Returns the output's dimensions that have letters.
+  Shape lettered_output(const Shape& input) const;
+  Shape kernel_shape(const Shape& input, const Shape& output) const;
+  Shape bias_shape(const Shape& output, int dots) const;
+  std::string caller() const { return "EinsumDense " + name(); }
+
+  const Terms terms_;
+  Variable kernel_, bias_;
+};
+
+namespace layers {
+// A handle to the layer, under Keras's name.
+using EinsumDense = LayerHandle<EinsumDenseLayer>;
 }  // namespace layers
 
 }  // namespace keel

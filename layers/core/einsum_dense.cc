@@ -1,8 +1,7 @@
-#include <keel/layers/core/einsum_dense.h>
-
 #include <algorithm>
 #include <cctype>
 
+#include <keel/layers/core/dense.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
@@ -34,9 +33,7 @@ void decode(const Config& config, PartialShape& shape) {
 }
 
 EinsumDenseLayer::EinsumDenseLayer(Options options)
-    : TensorLayer(kClassName, options),
-      options_(std::move(options)),
-      terms_(terms_of(options_.equation, caller())) {
+    : OptionsLayer(kClassName, std::move(options)), terms_(terms_of(options_.equation, caller())) {
   set_activity_regularizer(options_.activity_regularizer);
 }
 
@@ -157,6 +154,9 @@ Tensor EinsumDenseLayer::call(const Tensor& x, const CallContext&) {
   return options_.activation(y);
 }
 
-KEEL_REGISTER(Layer, EinsumDenseLayer)
+KEEL_REGISTER(
+    Layer, EinsumDenseLayer, .package = "keras",
+    .ignored_keys =
+        "lora_rank=null, lora_alpha=null, gptq_unpacked_column_size=null, quantization_config=null")
 
 }  // namespace keel

@@ -13,11 +13,11 @@ struct EmbeddingOptions {
   int64_t output_dim = 0;  // required, > 0: number of columns
   // The default draws uniformly from [-0.05, 0.05). int8 tables start with zeros.
   Initializer embeddings_initializer = "uniform";
-  Regularizer embeddings_regularizer = {};
-  Regularizer activity_regularizer = {};  // applied to the output
-  Constraint embeddings_constraint = {};
-  bool mask_zero = false;  // treat id 0 as padding: the output's mask is ids != 0
-  static constexpr bool kQuantizes = true;
+  Regularizer embeddings_regularizer = {};  // penalty on embeddings; unset: none
+  Regularizer activity_regularizer = {};    // applied to the output
+  Constraint embeddings_constraint = {};    // applied to embeddings after each step; unset: none
+  bool mask_zero = false;                   // treat id 0 as padding: the output's mask is ids != 0
+  static constexpr bool kQuantizes = true;  // dtype may request int8; see EmbeddingLayer
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

@@ -1,5 +1,4 @@
-#include <keel/layers/core/identity.h>
-
+#include <keel/layers/core/core.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/plan_step.h>
 
@@ -9,6 +8,6 @@ std::optional<PlanValues> IdentityLayer::plan(Planner&, const PlanValues& inputs
   return inputs;
 }
 
-KEEL_REGISTER(Layer, IdentityLayer)
+KEEL_REGISTER(Layer, IdentityLayer, .package = "keras")
 
 }  // namespace keel

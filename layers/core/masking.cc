@@ -1,12 +1,10 @@
-#include <keel/layers/core/masking.h>
-
+#include <keel/layers/core/core.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
-MaskingLayer::MaskingLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {}
+MaskingLayer::MaskingLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {}
 
 Tensor MaskingLayer::steps_that_count(const Tensor& x, bool keepdims) const {
   if (x.rank() < 2) {
@@ -27,6 +25,6 @@ Tensor MaskingLayer::call(const Tensor& input, const CallContext&) {
   return x * ops::cast(steps_that_count(x, true), dtype());
 }
 
-KEEL_REGISTER(Layer, MaskingLayer)
+KEEL_REGISTER(Layer, MaskingLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,15 +1,13 @@
-#include <keel/layers/ctr/ctr_features.h>
-
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
 
-#include <keel/layers/functional/input_layer.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/preprocessing/integer_lookup.h>
-#include <keel/layers/preprocessing/string_lookup.h>
-#include <keel/layers/reshaping/reshape.h>
+#include <keel/layers/ctr/ctr_model.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/reshaping/reshaping.h>
 
 namespace keel {
 namespace {

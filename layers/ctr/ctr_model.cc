@@ -2,11 +2,9 @@
 
 #include <keel/layers/activation/activation.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/interaction/feature_cross.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/merging/merge.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 namespace {

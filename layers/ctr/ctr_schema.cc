@@ -1,5 +1,3 @@
-#include <keel/layers/ctr/ctr_schema.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include <keel/framework/config/config.h>
 #include <keel/framework/random.h>
+#include <keel/layers/ctr/ctr_model.h>
 
 namespace keel {
 namespace {

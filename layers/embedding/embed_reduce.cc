@@ -1,7 +1,8 @@
 #include <keel/layers/embedding/embed_reduce.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/embedding/tables/id_rows.h>
+#include <keel/layers/embedding/tables/internal/id_rows.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/registry.h>
 
@@ -128,6 +129,9 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weight
   return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);
 }
 
-KEEL_REGISTER(Layer, EmbedReduceLayer)
+KEEL_REGISTER(
+    Layer, EmbedReduceLayer, .package = "keras_rs", .call = "inputs, weights",
+    .ignored_keys =
+        "input_length=*, lora_rank=null, lora_alpha=null, quantization_config=null, sparse=false")
 
 }  // namespace keel

@@ -14,15 +14,16 @@ struct EmbedReduceOptions {
   int64_t input_dim = 0;                           // required: number of rows, > 0
   int64_t output_dim = 0;                          // required: number of columns, > 0
   Initializer embeddings_initializer = "uniform";  // the default draws from [-0.05, 0.05)
-  Regularizer embeddings_regularizer = {};
-  Regularizer activity_regularizer = {};  // applied to the output
-  Constraint embeddings_constraint = {};
-  bool mask_zero = false;
-  std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
+  Regularizer embeddings_regularizer = {};         // of the table
+  Regularizer activity_regularizer = {};           // applied to the output
+  Constraint embeddings_constraint = {};           // of the table
+  bool mask_zero = false;                          // not supported
+  std::string combiner = "mean";                   // "mean", "sum" or "sqrtn"
+  std::string name = {};                           // of the layer; empty: chosen from its class
+  bool trainable = true;                           // false: its variables are not trained
+  DTypePolicy dtype = {};                          // of the computation and of the variables
 
+  // Calls field(name, member) for each member.
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("input_dim", self.input_dim);
@@ -38,7 +39,7 @@ struct EmbedReduceOptions {
 
 // Options of one call of EmbedReduceLayer.
 struct EmbedReduceCallOptions {
-  std::optional<bool> training = {};
+  std::optional<bool> training = {};       // unset: that of the surrounding call
   std::optional<TensorLike> weights = {};  // unset: ones
 };
 
@@ -61,26 +62,27 @@ struct EmbedReduceCallOptions {
 // a sample whose divisor is 0 are 0. A regularizer or constraint of the table reads the whole
 // table.
 //
-// Throws ValueError for an id outside [0, input_dim), for weights of another shape, and for ids of
-// rank 3 or more. Throws TypeError for weights of another layout than the ids.
+// Throws ValueError for ids that are not numbers or are outside [0, input_dim), for weights of
+// another shape, and for ids of rank 3 or more. Throws TypeError for weights of another layout than
+// the ids.
 class EmbedReduceLayer : public Layer {
  public:
-  static constexpr char kClassName[] = "EmbedReduce";
-  using Options = EmbedReduceOptions;
-  using CallOptions = EmbedReduceCallOptions;
+  static constexpr char kClassName[] = "EmbedReduce";  // the name of the class in configs
+  using Options = EmbedReduceOptions;                  // arguments of the constructor
+  using CallOptions = EmbedReduceCallOptions;          // arguments of a call
   // Throws ValueError unless both dimensions are positive and the combiner is "mean", "sum" or
   // "sqrtn". Throws NotImplementedError for mask_zero: pass lists of ids as ragged tensors instead.
   explicit EmbedReduceLayer(Options options);
 
   // Looks up `ids`, weighted by options.weights if set.
   Tensors operator()(const Tensors& ids, const CallOptions& options = {});
-  Tensor operator()(const Tensor& ids, const CallOptions& options = {});
+  Tensor operator()(const Tensor& ids, const CallOptions& options = {});  // Looks up dense ids.
   // Repeats a recorded call; `inputs` may be the pair (ids, weights).
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
-  const Options& options() const { return options_; }
+  const Options& options() const { return options_; }  // Returns the arguments of the constructor.
   const Variable& embeddings() const { return embeddings_; }  // empty before the layer is built
-  Config get_config() const override { return to_config(options_); }
+  Config get_config() const override { return to_config(options_); }  // Returns the options.
 
  private:
   void build_weights(const Specs& inputs) override;
@@ -92,7 +94,7 @@ class EmbedReduceLayer : public Layer {
 };
 
 namespace layers {
-using EmbedReduce = LayerHandle<EmbedReduceLayer>;
+using EmbedReduce = LayerHandle<EmbedReduceLayer>;  // A handle to the layer, under keras_rs's name.
 }
 
 }  // namespace keel

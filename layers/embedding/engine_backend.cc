@@ -1,82 +1,80 @@
-#include <keel/autodiff/custom_gradient.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/internal/backend.h>
-#include <keel/layers/embedding/tables/bags.h>
+#include <keel/layers/embedding/tables/internal/bags.h>
 
 namespace keel {
 
 TPUEmbeddingLayer::EngineBackend::EngineBackend(const TableSet& tables,
                                                 const Nest<FeatureConfig>& config,
                                                 EngineSessionOptions options)
-    : Backend(tables), driver_(tables, config, std::move(options)) {}
+    : Backend(tables), session_(tables, config, std::move(options)) {}
 
 std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build(
     const std::vector<Shape>& output_shapes) {
-  driver_.build(output_shapes);
+  session_.build(output_shapes);
   virtual_variable_ = Variable::virtual_trainable("tpu_embedding_helper_dummy");
   return {virtual_variable_};
 }
 
-void TPUEmbeddingLayer::EngineBackend::check_strategy() const { driver_.check_strategy(); }
+void TPUEmbeddingLayer::EngineBackend::check_strategy() const { session_.check_strategy(); }
 
 // With one worker, no thread could overlap the work with the step.
 bool TPUEmbeddingLayer::EngineBackend::supports_prefetch() const { return num_workers() > 1; }
 
 void TPUEmbeddingLayer::EngineBackend::prefetch(const Tensors& features,
                                                 const FeatureWeights& weights) {
-  driver_.prefetch(features, weights);
+  session_.prefetch(features, weights);
 }
 
-Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
-                                                  const FeatureWeights& weights,
-                                                  const Nest<FeatureConfig>& config) {
+Tensors TPUEmbeddingLayer::EngineBackend::lookup(const Tensors& features,
+                                                 const FeatureWeights& weights,
+                                                 const Nest<FeatureConfig>& config) {
   if (any_symbolic(features)) {
     assert_same_structure(config, features);
     const std::vector<FeatureConfig> configs = flatten(config);
     size_t f = 0;
     return map_structure(features, [&](const TensorLike& input) -> TensorLike {
       const size_t i = f++;
-      const Shape shape = bags_output_shape(driver_.paths()[i], configs[i], input.spec(), true);
+      const Shape shape = bags_output_shape(session_.paths()[i], configs[i], input.spec(), true);
       return Tensor::symbolic(
           {.shape = shape + Shape{configs[i].table->dim}, .dtype = DType::kFloat32});
     });
   }
   // Only a lookup that a tape records can be followed by an update.
   const bool training = GradientTape::any_active();
-  const EngineSession::Batch batch = driver_.encode_or_take(features, weights, training);
   const std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
-    EngineSession::Lookup found = driver_.look_up(batch, training);
-    return WithBackward{
-        std::move(found.activations),
-        [driver = driver_, ticket = std::move(found.ticket)](std::span<const Gradient> dy) mutable {
-          std::vector<Tensor> gradients;
-          for (const Gradient& g : dy) {
-            gradients.push_back(g ? g.dense() : Tensor());
-          }
-          // The engine updates the tables here. The gradient of the virtual variable itself is a
-          // placeholder.
-          driver.apply(ticket, std::move(gradients));
-          return std::vector<Gradient>{Tensor::zeros({1})};
-        }};
+    EngineSession::Lookup found = session_.lookup(features, weights, training);
+    return WithBackward{std::move(found.activations),
+                        [session = session_,
+                         ticket = std::move(found.ticket)](std::span<const Gradient> dy) mutable {
+                          std::vector<Tensor> gradients;
+                          for (const Gradient& g : dy) {
+                            gradients.push_back(g ? g.dense() : Tensor());
+                          }
+                          // The engine updates the tables here. The gradient of the virtual
+                          // variable itself is a placeholder.
+                          session.apply(ticket, std::move(gradients));
+                          return std::vector<Gradient>{Tensor::zeros({1})};
+                        }};
   });
   return map_structure(pack_sequence_as(config, values),
                        [](const Tensor& t) -> TensorLike { return t; });
 }
 
-Tensor TPUEmbeddingLayer::EngineBackend::read(int table) const { return driver_.read(table, 0); }
+Tensor TPUEmbeddingLayer::EngineBackend::read(int table) const { return session_.read(table, 0); }
 
 void TPUEmbeddingLayer::EngineBackend::write(int table, const Tensor& values) {
-  driver_.write(table, 0, values);
+  session_.write(table, 0, values);
 }
 
 std::vector<StateEntry> TPUEmbeddingLayer::EngineBackend::state_entries() const {
-  return driver_.state_entries();
+  return session_.state_entries();
 }
 
 IdCounts TPUEmbeddingLayer::EngineBackend::invalid_ids(size_t feature) const {
-  return driver_.invalid_ids(feature);
+  return session_.invalid_ids(feature);
 }
 
 }  // namespace keel

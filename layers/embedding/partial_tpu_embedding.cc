@@ -1,7 +1,7 @@
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 
-#include <keel/layers/embedding/tables/host_lookup.h>
 #include <keel/layers/embedding/tables/internal/feature_format.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -45,13 +45,15 @@ PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
       add_small(name, feature.leaf());
     }
   }
-  tally_ = std::make_unique<InvalidIdCounter>(small_features_.size());
+  invalid_ids_ = std::make_unique<InvalidIdCounter>(small_features_.size());
   if (large.empty()) return;
   tpu_embedding_ = track(layers::TPUEmbedding(
       {.feature_config = std::move(large),
        .pipeline_execution_with_tensor_core = options_.pipeline_execution_with_tensor_core,
        .batch_size = options_.batch_size}));
 }
+
+PartialTPUEmbeddingLayer::~PartialTPUEmbeddingLayer() = default;
 
 bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
   return options_.size_threshold && feature.table->vocabulary_size > *options_.size_threshold;
@@ -100,7 +102,7 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
     return keras_embedding_layers_.at(found->first)->embeddings().read_rows(rows);
   };
   Tensors::Dict out = host_embedding_lookup(part_of(inputs, small_features_), {}, small_features_,
-                                            table_of, {.tally = tally_.get()})
+                                            table_of, {.counter = invalid_ids_.get()})
                           .entries();
   if (tpu_embedding_) {
     const auto& large = (*tpu_embedding_)->feature_config().entries();
@@ -114,7 +116,7 @@ std::vector<std::string> PartialTPUEmbeddingLayer::training_notices() const {
   size_t f = 0;
   for (const auto& [feature, config] : small_features_) {
     const std::vector<std::string> lines =
-        notes_of(str(kCaller, " ", name()), feature, tally_->counts(f++));
+        notices_of(str(kCaller, " ", name()), feature, invalid_ids_->counts(f++));
     out.insert(out.end(), lines.begin(), lines.end());
   }
   return out;

@@ -8,22 +8,24 @@
 #include <string>
 
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/embedding/tables/invalid_id_counter.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
+
+class InvalidIdCounter;
 
 // Options of PartialTPUEmbeddingLayer.
 struct PartialTPUEmbeddingOptions {
   Nest<FeatureConfig> feature_config;  // a dict of features
   EmbeddingOptimizer optimizer = {};   // for large tables without their own optimizer
+  // See TPUEmbeddingOptions.
   bool pipeline_execution_with_tensor_core = false;
-  std::optional<int64_t> batch_size = {};
+  std::optional<int64_t> batch_size = {};  // see TPUEmbeddingOptions
   // Tables with more rows than this are large. Unset: no table is large. 0: all tables are.
   std::optional<int64_t> size_threshold = 10000;
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
+  std::string name = {};   // of the layer; empty: chosen from its class
+  bool trainable = true;   // false: its variables are not trained
+  DTypePolicy dtype = {};  // of the computation and of the variables
 };
 
 // Looks up a dict of features and returns a dict of activations. One TPUEmbedding looks up the
@@ -35,12 +37,13 @@ struct PartialTPUEmbeddingOptions {
 // ValueError for an id outside its table unless the feature's id_policy allows it.
 class PartialTPUEmbeddingLayer final : public Layer {
  public:
-  static constexpr char kClassName[] = "PartialTPUEmbedding";
-  using Options = PartialTPUEmbeddingOptions;
+  static constexpr char kClassName[] = "PartialTPUEmbedding";  // the name of the class in configs
+  using Options = PartialTPUEmbeddingOptions;                  // arguments of the constructor
 
   // Throws ValueError under the conditions of TPUEmbedding and for a negative size_threshold.
   // Throws TypeError unless feature_config is a dict of features.
   explicit PartialTPUEmbeddingLayer(Options options);
+  ~PartialTPUEmbeddingLayer() override;
 
   // Returns the layer that holds the large tables; unset if no table is large.
   const std::optional<layers::TPUEmbedding>& tpu_embedding() const { return tpu_embedding_; }
@@ -52,7 +55,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
   // Returns one line for each nonzero count of dropped or replaced ids, for the features of small
   // tables.
   std::vector<std::string> training_notices() const override;
-  Config get_config() const override;
+  Config get_config() const override;  // Returns the options.
   // Creates a layer from get_config().
   static std::shared_ptr<PartialTPUEmbeddingLayer> from_config(const Config& config);
 
@@ -67,11 +70,12 @@ class PartialTPUEmbeddingLayer final : public Layer {
   std::optional<layers::TPUEmbedding> tpu_embedding_;
   std::map<std::string, layers::Embedding> keras_embedding_layers_;
   Nest<FeatureConfig>::Dict small_features_;
-  std::unique_ptr<InvalidIdCounter> tally_;  // of features with a small table
+  std::unique_ptr<InvalidIdCounter> invalid_ids_;  // of features with a small table
 };
 
 namespace layers {
+// A handle to the layer, under its name in TensorFlow Recommenders.
 using PartialTPUEmbedding = LayerHandle<PartialTPUEmbeddingLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

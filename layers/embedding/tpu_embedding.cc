@@ -3,7 +3,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/internal/backend.h>
-#include <keel/layers/embedding/tables/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -172,8 +173,8 @@ Tensors TPUEmbeddingLayer::replay(const Tensors& inputs, const keel::CallOptions
 
 Tensors TPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&) {
   backend_->check_strategy();
-  if (!has_weights(inputs)) return backend_->look_up(inputs, std::nullopt, features_);
-  return backend_->look_up(inputs[0], unpack_weights(inputs[1]), features_);
+  if (!has_weights(inputs)) return backend_->lookup(inputs, std::nullopt, features_);
+  return backend_->lookup(inputs[0], unpack_weights(inputs[1]), features_);
 }
 
 void TPUEmbeddingLayer::prefetch(const Tensors& features,
@@ -220,7 +221,7 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() con
 std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   for (const auto& [path, counts] : id_counts()) {
-    const std::vector<std::string> lines = notes_of(str("TPUEmbedding ", name()), path, counts);
+    const std::vector<std::string> lines = notices_of(str("TPUEmbedding ", name()), path, counts);
     out.insert(out.end(), lines.begin(), lines.end());
   }
   return out;
@@ -228,8 +229,8 @@ std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
 
 std::vector<StateEntry> TPUEmbeddingLayer::state_entries() const {
   std::vector<StateEntry> out = Layer::state_entries();
-  const std::vector<StateEntry> held = backend_->state_entries();
-  out.insert(out.end(), held.begin(), held.end());
+  const std::vector<StateEntry> entries = backend_->state_entries();
+  out.insert(out.end(), entries.begin(), entries.end());
   return out;
 }
 

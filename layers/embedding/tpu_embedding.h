@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/layers/embedding/tables/bags.h>
+#include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
 
 namespace keel {
@@ -32,7 +32,7 @@ enum class EmbeddingFeature { kUnsupported, kV1, kV2 };
 
 // Options of TPUEmbeddingLayer.
 struct TPUEmbeddingOptions {
-  Nest<FeatureConfig> feature_config;
+  Nest<FeatureConfig> feature_config;  // required: the features, in any structure
   // The optimizer of tables without their own. If the tables are variables, it only selects which
   // slots are created and kept in checkpoints: "<table>/<slot>", or the slots of the given Keras
   // optimizer. Unset: no optimizer; with an engine, every table needs one.
@@ -50,14 +50,14 @@ struct TPUEmbeddingOptions {
   std::optional<int64_t> batch_size = {};
   // Used under a TPUStrategy. Unset: kV1, which the accelerator provides.
   std::optional<EmbeddingFeature> embedding_feature = {};
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
+  std::string name = {};   // of the layer; empty: chosen from its class
+  bool trainable = true;   // false: its variables are not trained
+  DTypePolicy dtype = {};  // of the computation and of the variables
 };
 
 // Options of one call of TPUEmbeddingLayer.
 struct TPUEmbeddingCallOptions {
-  std::optional<bool> training = {};
+  std::optional<bool> training = {};  // unset: that of the surrounding call
   // One weight for each id, with the structure and layouts of the features. An empty leaf means
   // ones.
   std::optional<Nest<std::optional<TensorLike>>> weights = {};
@@ -84,9 +84,9 @@ struct TPUEmbeddingCallOptions {
 // An error about one feature contains its path ("group/history").
 class TPUEmbeddingLayer final : public Layer {
  public:
-  static constexpr char kClassName[] = "TPUEmbedding";
-  using Options = TPUEmbeddingOptions;
-  using CallOptions = TPUEmbeddingCallOptions;
+  static constexpr char kClassName[] = "TPUEmbedding";  // the name of the class in configs
+  using Options = TPUEmbeddingOptions;                  // arguments of the constructor
+  using CallOptions = TPUEmbeddingCallOptions;          // arguments of a call
 
   // Throws ValueError under the conditions of collect_tables and for optimizers of the V1 engine.
   // Under a TPUStrategy it also throws ValueError for embedding_feature kV2, and for
@@ -113,6 +113,7 @@ class TPUEmbeddingLayer final : public Layer {
   // Does nothing if the tables are variables, before the layer is built, or with one worker
   // (num_workers). Throws RuntimeError outside replicas and under the conditions of calls.
   void prefetch(const Tensors& inputs) override;
+  // Prefetches features with weights.
   void prefetch(const Tensors& features,
                 const std::optional<Nest<std::optional<TensorLike>>>& weights);
   // Returns true if options.pipeline_lookups is set and prefetch() starts work in this layer. If
@@ -133,12 +134,14 @@ class TPUEmbeddingLayer final : public Layer {
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
   std::vector<std::string> training_notices() const override;  // reports id_counts()
 
+  // Returns the features that the layer was created with.
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
+  // Returns the tables and slots, as "<table>" and "<table>/<slot>".
   std::vector<StateEntry> state_entries() const override;
   // Adds the lookups to a serving plan; unset if a plan cannot express them. Throws RuntimeError
   // with an engine.
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
-  Config get_config() const override;
+  Config get_config() const override;  // Returns the options.
   // Creates a layer from get_config().
   static std::shared_ptr<TPUEmbeddingLayer> from_config(const Config& config);
 
@@ -163,7 +166,8 @@ class TPUEmbeddingLayer final : public Layer {
 };
 
 namespace layers {
+// A handle to the layer, under TensorFlow's name.
 using TPUEmbedding = LayerHandle<TPUEmbeddingLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -23,12 +23,12 @@ TPUEmbeddingLayer::VariableBackend::VariableBackend(const TableSet& tables,
                                                     LookupRules rules)
     : Backend(tables),
       rules_(rules),
-      tally_(flatten_paths(config).size()),
-      held_(std::make_shared<HostTables>(with_own_slots(tables))) {}
+      invalid_ids_(flatten_paths(config).size()),
+      host_tables_(std::make_shared<HostTables>(with_own_slots(tables))) {}
 
 std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build(const std::vector<Shape>&) {
-  held_->build();
-  return held_->parameters();
+  host_tables_->build();
+  return host_tables_->parameters();
 }
 
 void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
@@ -39,28 +39,29 @@ void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
   }
 }
 
-Tensors TPUEmbeddingLayer::VariableBackend::look_up(const Tensors& features,
-                                                    const FeatureWeights& weights,
-                                                    const Nest<FeatureConfig>& config) {
-  return host_embedding_lookup(features, weights, config,
-                               [this](const Table& table, const Tensor& ids) {
-                                 return held_->parameters()[tables_.find(table)].read_rows(ids);
-                               },
-                               {.rules = rules_, .tally = &tally_});
+Tensors TPUEmbeddingLayer::VariableBackend::lookup(const Tensors& features,
+                                                   const FeatureWeights& weights,
+                                                   const Nest<FeatureConfig>& config) {
+  return host_embedding_lookup(
+      features, weights, config,
+      [this](const Table& table, const Tensor& ids) {
+        return host_tables_->parameters()[tables_.find(table)].read_rows(ids);
+      },
+      {.rules = rules_, .counter = &invalid_ids_});
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {
-  return held_->parameters()[table].read();
+  return host_tables_->parameters()[table].read();
 }
 
 void TPUEmbeddingLayer::VariableBackend::write(int table, const Tensor& values) {
-  held_->parameters()[table].assign(values);
+  host_tables_->parameters()[table].assign(values);
 }
 
 std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() const {
   std::vector<StateEntry> out;
-  if (!held_->built()) return out;
-  for (StateEntry& entry : held_->state_entries()) {
+  if (!host_tables_->built()) return out;
+  for (StateEntry& entry : host_tables_->state_entries()) {
     // The tables themselves are weights of the layer, which lists them.
     if (entry.kind == StateEntry::Kind::kSlot) out.push_back(std::move(entry));
   }

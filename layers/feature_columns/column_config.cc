@@ -1,5 +1,4 @@
-#include <keel/layers/feature_columns/column_config.h>
-
+#include <keel/layers/feature_columns/dense_features.h>
 #include <keel/layers/feature_columns/tpu_embedding_column.h>
 
 namespace keel::feature_column {

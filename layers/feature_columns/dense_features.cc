@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/embedding/tables/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
 #include <keel/layers/feature_columns/tpu_embedding_column.h>
 #include <keel/layers/registry.h>
 
@@ -94,8 +94,7 @@ Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tenso
 }  // namespace
 
 DenseFeaturesLayer::DenseFeaturesLayer(Options options)
-    : Layer(kClassName, options),
-      options_(std::move(options)),
+    : OptionsLayer(kClassName, std::move(options)),
       columns_(sorted(options_.feature_columns, str(kClassName, " ", name()))) {
   for (const Column& column : columns_) {
     const auto* embedding = as<EmbeddingColumn>(*column);
@@ -159,8 +158,7 @@ Tensors DenseFeaturesLayer::call(const Tensors& inputs, const CallContext&) {
 }
 
 SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
-    : Layer(kClassName, options),
-      options_(std::move(options)),
+    : OptionsLayer(kClassName, std::move(options)),
       columns_(sorted(options_.feature_columns, str(kClassName, " ", name()))) {
   int64_t length = 0;
   for (const Column& column : columns_) {

@@ -6,14 +6,25 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/feature_columns/column_config.h>
+#include <keel/layers/feature_columns/feature_column.h>
 #include <keel/layers/layer.h>
 
 namespace keel {
 
+namespace feature_column {
+
+// Returns {"class_name": ..., "config": ...}; see FeatureColumn::get_config.
+Config encode(const Column& column);
+// Creates the column of a config. Throws ValueError for an unknown class or key, and under the
+// conditions of the functions that create columns.
+void decode(const Config& config, Column& column);
+void decode(const Config& config, Categorical& column);  // from its get_config()
+
+}  // namespace feature_column
+
 // Options of DenseFeaturesLayer and SequenceFeaturesLayer.
 struct DenseFeaturesOptions {
-  std::vector<feature_column::Column> feature_columns = {};
+  std::vector<feature_column::Column> feature_columns = {};  // required, in any order
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -34,21 +45,19 @@ struct DenseFeaturesOptions {
 //                            up by the ids under the feature's key
 // Throws ValueError for a missing feature, for a sequence column, and without columns. Throws
 // TypeError for a categorical column, and for ids where the estimator must store activations.
-class DenseFeaturesLayer final : public Layer {
+class DenseFeaturesLayer final : public OptionsLayer<DenseFeaturesOptions, Layer> {
  public:
   static constexpr char kClassName[] = "DenseFeatures";
-  using Options = DenseFeaturesOptions;
   explicit DenseFeaturesLayer(Options options);
 
+  // Returns the columns in ascending order of their names.
   const std::vector<feature_column::Column>& feature_columns() const { return columns_; }
-  Config get_config() const override { return to_config(options_); }
 
  private:
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensor part_of(const feature_column::FeatureColumn& column, const Tensors::Dict& features) const;
 
-  const Options options_;
   const std::vector<feature_column::Column> columns_;  // sorted by name
   std::map<std::string, Variable> tables_;             // by column
 };
@@ -59,19 +68,17 @@ class DenseFeaturesLayer final : public Layer {
 //   int64 [batch]                        the number of steps of each row in the first column
 // Throws ValueError for columns with different max_sequence_length, for another kind of column, and
 // for a missing feature.
-class SequenceFeaturesLayer final : public Layer {
+class SequenceFeaturesLayer final : public OptionsLayer<DenseFeaturesOptions, Layer> {
  public:
   static constexpr char kClassName[] = "SequenceFeatures";
-  using Options = DenseFeaturesOptions;
   explicit SequenceFeaturesLayer(Options options);
 
+  // Returns the columns in ascending order of their names.
   const std::vector<feature_column::Column>& feature_columns() const { return columns_; }
-  Config get_config() const override { return to_config(options_); }
 
  private:
   Tensors call(const Tensors& inputs, const CallContext& context) override;
 
-  const Options options_;
   const std::vector<feature_column::Column> columns_;  // sorted by name
 };
 

@@ -4,8 +4,9 @@
 #include <unordered_map>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/table_config.h>
-#include <keel/layers/preprocessing/hash.h>
+#include <keel/layers/preprocessing/internal/hash.h>
 
 namespace keel::feature_column {
 namespace {

@@ -31,17 +31,17 @@ class FeatureColumn {
   const std::string& name() const { return name_; }
   // Returns the class name for files.
   virtual const char* class_name() const = 0;
-  // Returns the config from which an equal column can be created; see
-  // layers/feature_columns/column_config.h.
+  // Returns the config from which an equal column can be created (dense_features.h).
   virtual Config get_config() const = 0;
 
  protected:
+  // Stores the name.
   explicit FeatureColumn(std::string name) : name_(std::move(name)) {}
 
  private:
   const std::string name_;
 };
-using Column = std::shared_ptr<const FeatureColumn>;
+using Column = std::shared_ptr<const FeatureColumn>;  // a shared column
 
 // Options of numeric_column.
 struct NumericOptions {
@@ -52,6 +52,7 @@ struct NumericOptions {
 // Passes the numbers of a dense feature through, optionally normalized.
 class NumericColumn final : public FeatureColumn {
  public:
+  // See numeric_column(), which also checks the options.
   NumericColumn(const std::string& key, NumericOptions options)
       : FeatureColumn(key), options_(std::move(options)) {}
   const char* class_name() const override { return "NumericColumn"; }
@@ -74,14 +75,14 @@ class CategoricalColumn final : public FeatureColumn {
   enum class Kind { kIdentity, kVocabularyList, kVocabularyFile, kHashBucket };
   struct Parts;
 
-  explicit CategoricalColumn(Parts parts);
+  explicit CategoricalColumn(Parts parts);  // see the functions below
   const char* class_name() const override;
   Config get_config() const override;
-  Kind kind() const;
+  Kind kind() const;                      // how words are mapped
   const std::string& key() const;         // key of the feature with the words or numbers
   const std::string& weight_key() const;  // key of the feature with the weights; empty: none
-  int64_t num_buckets() const;
-  bool is_sequence() const;
+  int64_t num_buckets() const;            // number of ids
+  bool is_sequence() const;               // ids at position t belong to step t
 
   // Returns the int64 ids of a feature. Sparse and ragged features keep their positions. Dense
   // features of rank 1 and 2 become sparse [batch, n] without missing values, which are "" and -1.
@@ -97,16 +98,18 @@ class CategoricalColumn final : public FeatureColumn {
  private:
   const std::shared_ptr<const Parts> parts_;
 };
-using Categorical = std::shared_ptr<const CategoricalColumn>;
+using Categorical = std::shared_ptr<const CategoricalColumn>;  // a shared categorical column
 
 // An ordinary embedding column. Its table is a variable of the model on the host, trained by the
 // model's optimizer.
 class EmbeddingColumn final : public FeatureColumn {
  public:
+  // See embedding_column(), which also checks the arguments.
   EmbeddingColumn(Categorical categorical, int64_t dimension, std::string combiner,
                   std::optional<Initializer> initializer);
   const char* class_name() const override { return "EmbeddingColumn"; }
   Config get_config() const override;
+  // Return the arguments of embedding_column().
   const Categorical& categorical_column() const { return categorical_; }
   int64_t dimension() const { return dimension_; }
   const std::string& combiner() const { return combiner_; }

@@ -24,11 +24,11 @@ using LearningRateFn = SharedFunction<double(int64_t global_step)>;
 
 // Options of embedding_column.
 struct EmbeddingColumnOptions {
-  std::string combiner = "mean";
+  std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dimension).
   std::optional<Initializer> initializer = {};
-  int64_t max_sequence_length = 0;  // > 0 for sequence columns, 0 for others
-  LearningRateFn learning_rate_fn = {};
+  int64_t max_sequence_length = 0;       // > 0 for sequence columns, 0 for others
+  LearningRateFn learning_rate_fn = {};  // of the table; unset: the rate of its optimizer
   // The device of the lookup: empty (the engine, or the host without an engine), "cpu",
   // "tpu_tensor_core" or "tpu_embedding_core"; see check_lookup_device().
   std::string embedding_lookup_device = {};
@@ -51,9 +51,11 @@ class TPUEmbeddingColumn final : public feature_column::FeatureColumn {
   }
   Config get_config() const override;  // without learning_rate_fn, which only training uses
 
+  // Return the arguments of the constructor.
   const Categorical& categorical_column() const { return categorical_; }
   int64_t dimension() const { return dimension_; }
   const EmbeddingColumnOptions& options() const { return options_; }
+  // Returns whether the column shares its table, is for sequences, is looked up on a tensor core.
   bool is_shared() const { return !collection_.empty(); }
   bool is_sequence() const { return categorical_->is_sequence(); }
   bool on_tensor_core() const { return options_.embedding_lookup_device == "tpu_tensor_core"; }
@@ -80,7 +82,7 @@ class TPUEmbeddingColumn final : public feature_column::FeatureColumn {
   const EmbeddingColumnOptions options_;
   const std::string collection_;
 };
-using TPUColumn = std::shared_ptr<const TPUEmbeddingColumn>;
+using TPUColumn = std::shared_ptr<const TPUEmbeddingColumn>;  // a shared column
 
 // Creates a column with its own table. Throws TypeError for a column that is not categorical or
 // that hashes into buckets. Throws ValueError unless dimension is positive, for a sequence column
@@ -91,16 +93,16 @@ TPUColumn embedding_column(const Column& categorical_column, int64_t dimension,
 
 // Options of shared_embedding_columns; see EmbeddingColumnOptions.
 struct SharedEmbeddingColumnsOptions {
-  std::string combiner = "mean";
-  std::optional<Initializer> initializer = {};
+  std::string combiner = "mean";                // as in EmbeddingColumnOptions
+  std::optional<Initializer> initializer = {};  // as in EmbeddingColumnOptions
   // If empty, the name is the sorted names of the columns, joined by '_', followed by
   // "_shared_embedding".
   std::string shared_embedding_collection_name = {};
   std::vector<int64_t> max_sequence_lengths = {};  // one for each column; empty: zeros
-  LearningRateFn learning_rate_fn = {};
-  std::string embedding_lookup_device = {};
-  std::optional<int64_t> tensor_core_width = {};
-  bool use_safe_embedding_lookup = true;
+  LearningRateFn learning_rate_fn = {};            // as in EmbeddingColumnOptions
+  std::string embedding_lookup_device = {};        // as in EmbeddingColumnOptions
+  std::optional<int64_t> tensor_core_width = {};   // as in EmbeddingColumnOptions
+  bool use_safe_embedding_lookup = true;           // as in EmbeddingColumnOptions
 };
 // Creates one column for each of `categorical_columns`, in their order, all with one table. Throws
 // under the conditions of embedding_column. Also throws ValueError without columns, for another
@@ -111,8 +113,8 @@ std::vector<TPUColumn> shared_embedding_columns(const std::vector<Column>& categ
 
 // The result of split_sequence_columns.
 struct SplitColumns {
-  std::vector<Column> sequence_columns;
-  std::vector<Column> non_sequence_columns;
+  std::vector<Column> sequence_columns;      // those of sequences
+  std::vector<Column> non_sequence_columns;  // the others
 };
 // Separates sequence columns from others; both keep their order. Throws TypeError for a column that
 // is not a TPUEmbeddingColumn.

@@ -151,6 +151,12 @@ Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& 
 
 // Numbers all results of nodes. Each step reads results by number and writes the following numbers.
 struct FunctionalModel::Plan {
+  // Returns the plan that runs `calls` in this order. Throws ValueError, starting with `model`, if
+  // `outputs` depend on an input layer that is not among `inputs`.
+  static std::shared_ptr<const Plan> of(const std::string& model, const Tensors& inputs,
+                                        const Tensors& outputs,
+                                        const std::vector<std::shared_ptr<const GraphNode>>& calls);
+
   struct Step {
     std::shared_ptr<Operation> operation;
     CallOptions options;
@@ -190,7 +196,7 @@ Tensors inputs_of(const Step& step, const Result& result) {
 // Returns the layers that are called once, directly on model inputs, with the numbers of these
 // inputs. Results numbered below `inputs` are model inputs.
 template <class Step>
-std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers(
+std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> layers_on_inputs(
     const std::vector<Step>& steps, int64_t inputs) {
   std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> out;
   for (const Step& step : steps) {
@@ -211,21 +217,12 @@ bool has_repeated_calls(const std::vector<std::shared_ptr<const GraphNode>>& nod
 
 }  // namespace
 
-FunctionalModel::FunctionalModel(Options options)
-    : Model(kClassName, options), inputs_(options.inputs), outputs_(options.outputs) {
-  check_inputs(name(), inputs_);
-  nodes_ = topological_order(outputs_);
-  // Layers that update state in each call, such as BatchNormalization, end with the same state as
-  // in Keras only if repeated calls run in Keras's order.
-  std::vector<std::shared_ptr<const GraphNode>> calls = nodes_;
-  if (has_repeated_calls(nodes_)) {
-    std::vector<std::shared_ptr<const GraphNode>> ordered = calls_by_depth(outputs_);
-    if (ordered.size() == nodes_.size()) calls = std::move(ordered);
-  }
-
+std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
+    const std::string& model, const Tensors& inputs, const Tensors& outputs,
+    const std::vector<std::shared_ptr<const GraphNode>>& calls) {
   auto plan = std::make_shared<Plan>();
   ResultNumbers numbers;
-  for (const TensorLike& input : flatten(inputs_)) {
+  for (const TensorLike& input : flatten(inputs)) {
     plan->inputs.push_back(plan->results);
     numbers[key_of(input)] = plan->results++;
   }
@@ -237,7 +234,7 @@ FunctionalModel::FunctionalModel(Options options)
     }
     const auto it = numbers.find(key_of(t));
     if (it == numbers.end()) {
-      throw ValueError(name(), ": the outputs depend on input layer '", producer_name(t),
+      throw ValueError(model, ": the outputs depend on input layer '", producer_name(t),
                        "', which is not an input of the model; add it to the inputs");
     }
     return it->second;
@@ -257,16 +254,31 @@ FunctionalModel::FunctionalModel(Options options)
     }
     for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
     for (const auto& [_, n] : step.masks) last_reader[n] = static_cast<int>(plan->steps.size());
-    const int outputs = static_cast<int>(flatten_paths(node->output_specs).size());
-    for (int i = 0; i < outputs; ++i) numbers[{node.get(), i}] = plan->results++;
+    const int count = static_cast<int>(flatten_paths(node->output_specs).size());
+    for (int i = 0; i < count; ++i) numbers[{node.get(), i}] = plan->results++;
     plan->steps.push_back(std::move(step));
   }
-  plan->outputs = map_structure(outputs_, number_of);
+  plan->outputs = map_structure(outputs, number_of);
   for (int n : flatten(plan->outputs)) last_reader.erase(n);
   for (const auto& [n, _] : plan->constants) last_reader.erase(n);
   for (const auto& [n, step] : last_reader) plan->steps[step].last_use.push_back(n);
-  plan->first_layers = first_layers(plan->steps, std::ssize(plan->inputs));
-  plan_ = std::move(plan);
+  plan->first_layers = layers_on_inputs(plan->steps, std::ssize(plan->inputs));
+  return plan;
+}
+
+FunctionalModel::FunctionalModel(Options options)
+    : Model(kClassName, options), inputs_(options.inputs), outputs_(options.outputs) {
+  check_inputs(name(), inputs_);
+  nodes_ = topological_order(outputs_);
+  // Layers that update state in each call, such as BatchNormalization, end with the same state as
+  // in Keras only if repeated calls run in Keras's order.
+  std::vector<std::shared_ptr<const GraphNode>> calls = nodes_;
+  if (has_repeated_calls(nodes_)) {
+    std::vector<std::shared_ptr<const GraphNode>> ordered = calls_by_depth(outputs_);
+    if (ordered.size() == nodes_.size()) calls = std::move(ordered);
+  }
+
+  plan_ = Plan::of(name(), inputs_, outputs_, calls);
 
   std::set<std::string> names;
   for (const auto& operation : order_by_depth(inputs_, outputs_)) {
@@ -363,8 +375,9 @@ void register_FunctionalModel(Registry<Layer>& registry) {
   const auto make = [](const Config& config) {
     return FunctionalModel::from_config(config).shared();
   };
-  registry.add(FunctionalModel::kClassName, make);
-  registry.add("Model", make);  // class name in Keras files
+  const ClassTraits traits{.package = "keras", .call = "inputs, training, mask"};
+  registry.add(FunctionalModel::kClassName, make, traits);
+  registry.add("Model", make, traits);  // class name in Keras files
 }
 
 }  // namespace internal

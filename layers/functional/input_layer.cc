@@ -1,5 +1,4 @@
-#include <keel/layers/functional/input_layer.h>
-
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -52,6 +51,7 @@ SparseTensor sparse_input(const InputOptions& options) {
 
 }  // namespace layers
 
-KEEL_REGISTER(Layer, InputLayer)
+KEEL_REGISTER(Layer, InputLayer, .package = "keras",
+              .ignored_keys = "optional=false, trainable=*, input_tensor=null")
 
 }  // namespace keel

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -148,7 +148,8 @@ void register_SequentialModel(Registry<Layer>& registry) {
   const auto make = [](const Config& config) {
     return SequentialModel::from_config(config).shared();
   };
-  registry.add(SequentialModel::kClassName, make);
+  registry.add(SequentialModel::kClassName, make,
+               {.package = "keras", .call = "inputs, training, mask"});
 }
 
 }  // namespace internal

@@ -10,7 +10,7 @@ namespace keel {
 
 // Options of Sequential.
 struct SequentialOptions {
-  std::vector<LayerHandle<Layer>> layers = {};
+  std::vector<LayerHandle<Layer>> layers = {};  // the first ones; add() appends further layers
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

@@ -1,9 +1,8 @@
-#include <keel/layers/interaction/dot_interaction.h>
-
-#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/framework/kernels/embedding/interaction.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/internal/merge_inputs.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -104,6 +103,6 @@ std::optional<PlanValues> DotInteractionLayer::plan(Planner& planner,
   return y;
 }
 
-KEEL_REGISTER(Layer, DotInteractionLayer)
+KEEL_REGISTER(Layer, DotInteractionLayer, .package = "keras_rs")
 
 }  // namespace keel

@@ -1,7 +1,6 @@
-#include <keel/layers/interaction/feature_cross.h>
-
+#include <keel/layers/interaction/interaction.h>
 #include <keel/layers/internal/cast.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/internal/merge_inputs.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -41,7 +40,7 @@ class CrossStep final : public PlanStep {
 }  // namespace
 
 FeatureCrossLayer::FeatureCrossLayer(Options options)
-    : Layer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (!(options_.diag_scale >= 0)) {
     throw ValueError("FeatureCross ", name(), ": diag_scale must not be negative, received ",
                      options_.diag_scale);
@@ -124,6 +123,6 @@ std::optional<PlanValues> FeatureCrossLayer::plan(Planner& planner,
   return y;
 }
 
-KEEL_REGISTER(Layer, FeatureCrossLayer)
+KEEL_REGISTER(Layer, FeatureCrossLayer, .package = "keras_rs", .call = "x0, x")
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Parses Keras's data_format option of sequence layers.
+// Parses Keras's data_format option.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 #include <keel/layers/internal/keras_keys.h>
 
-#include <map>
+#include <sstream>
 #include <vector>
 
 namespace keel {
@@ -8,72 +8,23 @@ namespace {
 
 // A key with the default value at which it can be dropped, or any value if the key has no effect.
 struct Key {
-  const char* name;
+  std::string name;
   Config usual = {};
   bool any = false;
 };
-using Keys = std::vector<Key>;
 
-Key unset(const char* name) { return {.name = name}; }
-Key is(const char* name, Config usual) { return {.name = name, .usual = std::move(usual)}; }
-Key any(const char* name) { return {.name = name, .any = true}; }
-
-using KeysOfClasses = std::map<std::string, Keys>;
-
-// The keys of the classes for which Keras writes more than the keys common to all classes.
-const KeysOfClasses& keys_of_classes() {
-  static const KeysOfClasses kKeys = {
-      {"AdditiveAttention", {is("causal", false)}},
-      {"Attention", {is("causal", false)}},
-      {"BatchNormalization",
-       {is("synchronized", false), is("renorm", false), unset("renorm_clipping"),
-        any("renorm_momentum"), unset("virtual_batch_size"), unset("adjustment"), any("fused")}},
-      {"CategoryEncoding", {is("sparse", false)}},
-      {"Dense", {unset("lora_rank"), unset("lora_alpha"), unset("quantization_config")}},
-      {"DepthwiseConv1D", {is("groups", 1)}},
-      {"Discretization", {is("sparse", false)}},
-      {"EinsumDense",
-       {unset("lora_rank"), unset("lora_alpha"), unset("gptq_unpacked_column_size"),
-        unset("quantization_config")}},
-      {"EmbedReduce",
-       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
-        is("sparse", false)}},
-      // A quantization_config describes how quantize() computes the codes. It does not affect their
-      // meaning.
-      {"Embedding",
-       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), any("quantization_config"),
-        is("sparse", false)}},
-      {"GRU", {any("implementation"), is("time_major", false), any("use_cudnn")}},
-      {"GRUCell", {any("implementation")}},
-      {"GroupQueryAttention",
-       {unset("flash_attention"), is("use_gate", false), unset("sliding_window")}},
-      {"Hashing", {is("sparse", false)}},
-      {"InputLayer", {is("optional", false), any("trainable"), unset("input_tensor")}},
-      {"IntegerLookup",
-       {is("sparse", false), any("vocabulary_dtype"), any("vocabulary_size"),
-        any("has_input_vocabulary")}},
-      {"LSTM", {any("implementation"), is("time_major", false), any("use_cudnn")}},
-      {"LSTMCell", {any("implementation")}},
-      {"MultiHeadAttention",
-       {unset("flash_attention"), is("use_gate", false), unset("sliding_window"),
-        any("query_shape"), any("key_shape"), any("value_shape")}},
-      {"SeparableConv1D",
-       {is("groups", 1), any("kernel_initializer"), unset("kernel_regularizer"),
-        unset("kernel_constraint")}},
-      {"SimpleRNN", {any("implementation"), is("time_major", false)}},
-      {"SimpleRNNCell", {any("implementation")}},
-      {"SpatialDropout1D", {unset("noise_shape")}},
-      {"StringLookup",
-       {is("sparse", false), any("vocabulary_dtype"), any("vocabulary_size"),
-        any("has_input_vocabulary"), is("encoding", "utf-8")}},
-  };
-  return kKeys;
-}
-
-const Keys& keys_of_every_class() {
-  // The shape of the input, which Keras 2 writes into the first layer of a Sequential.
-  static const Keys kKeys = {any("batch_input_shape")};
-  return kKeys;
+// Parses ClassTraits::ignored_keys.
+std::vector<Key> parse_keys(const std::string& text) {
+  std::vector<Key> out;
+  std::istringstream in(text);
+  for (std::string item; std::getline(in >> std::ws, item, ',');) {
+    const size_t equals = item.find('=');
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    Key key{.name = item.substr(0, equals), .any = value == "*"};
+    if (!key.any) key.usual = parse_json(value);
+    out.push_back(std::move(key));
+  }
+  return out;
 }
 
 // Renamed keys of Keras 1 and 2.
@@ -92,7 +43,7 @@ std::string name_in(const Config& config) {
   return name != nullptr && name->is_string() ? name->string() : "";
 }
 
-void drop(const Keys& keys, const std::string& class_name, Config& config) {
+void drop(const std::vector<Key>& keys, const std::string& class_name, Config& config) {
   for (const Key& key : keys) {
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
@@ -124,7 +75,7 @@ std::string class_from_keras(const std::string& class_name) {
   return class_name == "ThresholdedReLU" ? "ReLU" : class_name;
 }
 
-Config from_keras(const std::string& class_name, Config config) {
+Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config) {
   // A class "Package>Class" is user code, which defines its own keys.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
   if (class_name == "Lambda") {
@@ -147,9 +98,9 @@ Config from_keras(const std::string& class_name, Config config) {
   if (class_name == "InputLayer" && dtype != nullptr && *dtype == Config("bfloat16")) {
     config.set("dtype", "float32");
   }
-  const auto it = keys_of_classes().find(class_name);
-  if (it != keys_of_classes().end()) drop(it->second, class_name, config);
-  drop(keys_of_every_class(), class_name, config);
+  drop(parse_keys(ignored_keys), class_name, config);
+  // The shape of the input, which Keras 2 writes into the first layer of a Sequential.
+  config.erase("batch_input_shape");
   // If the regularizer is set, the layer class itself accepts or rejects it.
   const Config* const regularizer = config.find("activity_regularizer");
   if (regularizer != nullptr && regularizer->is_null()) config.erase("activity_regularizer");

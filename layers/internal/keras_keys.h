@@ -14,14 +14,13 @@ namespace keel {
 std::string class_from_keras(const std::string& class_name);
 
 // Converts a config that Keras 2 or 3 wrote for `class_name` to the parameters of the layer here.
-// - Keys without a counterpart are dropped if they hold their default.
+// - Keys without a counterpart are dropped if they hold their default. `ignored_keys` lists them in
+//   the form of ClassTraits::ignored_keys.
 // - Keras 2 names are mapped to Keras 3 names.
 // - Configs of classes named "Package>Class" are returned unchanged.
-//
-// A new layer needs an entry in keras_keys.cc only if Keras writes keys for which the layer has no
-// parameter. Throws NotImplementedError, naming layer and key, if a key requests an unsupported
-// feature, and for Lambda.
-Config from_keras(const std::string& class_name, Config config);
+// Throws NotImplementedError, naming layer and key, if a key requests an unsupported feature, and
+// for Lambda.
+Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config);
 
 // Converts a config of a layer here to a form that both Keras 2 and Keras 3 read from files. This
 // is the inverse of from_keras().

@@ -1,86 +1,35 @@
 #include <mutex>
 
-#include <keel/layers/internal/naming.h>
+#include <keel/layers/internal/class_lookup.h>
 #include <keel/layers/losses/loss.h>
 
-// Every loss that files may name. A new loss needs a header, a source with KEEL_REGISTER(Loss,
-// MyLoss), a test, and a line in this list.
+// The sources that register losses with KEEL_REGISTER_ALL(Loss, <name>, ...).
 // clang-format off
-#define KEEL_BUILTIN_LOSSES(X) \
-  X(AutoCrossentropyLoss) \
-  X(BinaryCrossentropyLoss) \
-  X(BinaryFocalCrossentropyLoss) \
-  X(CategoricalCrossentropyLoss) \
-  X(CategoricalFocalCrossentropyLoss) \
-  X(CategoricalGeneralizedCrossEntropyLoss) \
-  X(CategoricalHingeLoss) \
-  X(CircleLoss) \
-  X(CosineSimilarityLoss) \
-  X(DiceLoss) \
-  X(HingeLoss) \
-  X(HuberLoss) \
-  X(KLDivergenceLoss) \
-  X(ListMLELoss) \
-  X(LogCoshLoss) \
-  X(MeanAbsoluteErrorLoss) \
-  X(MeanAbsolutePercentageErrorLoss) \
-  X(MeanSquaredErrorLoss) \
-  X(MeanSquaredLogarithmicErrorLoss) \
-  X(PairwiseHingeLoss) \
-  X(PairwiseLogisticLoss) \
-  X(PairwiseMeanSquaredErrorLoss) \
-  X(PairwiseSoftZeroOneLoss) \
-  X(PoissonLoss) \
-  X(SparseCategoricalCrossentropyLoss) \
-  X(SquaredHingeLoss) \
-  X(TverskyLoss)
+#define KEEL_LOSS_GROUPS(X) \
+  X(crossentropy_losses) \
+  X(ctc_losses) \
+  X(margin_losses) \
+  X(probabilistic_losses) \
+  X(ranking_losses) \
+  X(regression_losses)
 // clang-format on
 
 namespace keel {
 namespace internal {
 
-#define DECLARE(name) KEEL_DECLARE_REGISTRATION(Loss, name)
-KEEL_BUILTIN_LOSSES(DECLARE)
+#define DECLARE(group) KEEL_DECLARE_REGISTRATION(Loss, group)
+KEEL_LOSS_GROUPS(DECLARE)
 #undef DECLARE
 
 }  // namespace internal
 
 namespace {
 
-// Aliases that are not the class name in snake case.
-std::string class_of_alias(const std::string& name) {
-  static const std::pair<const char*, const char*> kAliases[] = {
-      {"bce", "BinaryCrossentropy"},
-      {"BCE", "BinaryCrossentropy"},
-      {"ce", "AutoCrossentropy"},
-      {"cosine_proximity", "CosineSimilarity"},
-      {"crossentropy", "AutoCrossentropy"},
-      {"huber_loss", "Huber"},
-      {"kld", "KLDivergence"},
-      {"KLD", "KLDivergence"},
-      {"kullback_leibler_divergence", "KLDivergence"},
-      {"logcosh", "LogCosh"},
-      {"mae", "MeanAbsoluteError"},
-      {"MAE", "MeanAbsoluteError"},
-      {"mape", "MeanAbsolutePercentageError"},
-      {"MAPE", "MeanAbsolutePercentageError"},
-      {"mse", "MeanSquaredError"},
-      {"MSE", "MeanSquaredError"},
-      {"msle", "MeanSquaredLogarithmicError"},
-      {"MSLE", "MeanSquaredLogarithmicError"},
-  };
-  for (const auto& [alias, class_name] : kAliases) {
-    if (name == alias) return class_name;
-  }
-  return {};
-}
-
+// Returns the class that `name` stands for, or `name` if there is none.
 std::string class_of(const std::string& name) {
-  if (const std::string known = class_of_alias(name); !known.empty()) return known;
-  for (const std::string& class_name : loss_registry().class_names()) {
-    if (to_snake_case(class_name) == name) return class_name;
-  }
-  return name;  // a class, or unknown
+  static constexpr ClassAlias kAliases[] = {{"huber_loss", "Huber"}, {"logcosh", "LogCosh"}};
+  const std::string found = find_class(loss_registry().class_names(), kAliases, name);
+  return found.empty() ? name : found;
 }
 
 // Returns the name of a function in Keras's files: a string, or {"class_name": "function",
@@ -95,8 +44,8 @@ Registry<Loss>& loss_registry() {
   static Registry<Loss> registry("loss");
   static std::once_flag filled;
   std::call_once(filled, [] {
-#define ADD(name) internal::register_##name(registry);
-    KEEL_BUILTIN_LOSSES(ADD)
+#define ADD(group) internal::register_##group(registry);
+    KEEL_LOSS_GROUPS(ADD)
 #undef ADD
   });
   return registry;

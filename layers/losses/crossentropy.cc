@@ -9,7 +9,6 @@
 namespace keel {
 namespace {
 
-using loss_internal::check_smoothing;
 using loss_internal::clip_probabilities;
 using loss_internal::smoothed;
 
@@ -123,61 +122,34 @@ Tensor categorical_generalized_cross_entropy(const Tensor& y_true, const Tensor&
   return ops::scale(ops::shift(-power, 1), 1 / q);
 }
 
-}  // namespace losses
-
-BinaryCrossentropyLoss::BinaryCrossentropyLoss(Options options)
-    : Loss(kClassName, options), options_(std::move(options)) {
-  check_smoothing(kClassName, options_.label_smoothing);
-}
-
-Tensor BinaryCrossentropyLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::binary_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
-                                     options_.axis);
-}
-
-CategoricalCrossentropyLoss::CategoricalCrossentropyLoss(Options options)
-    : Loss(kClassName, options), options_(std::move(options)) {
-  check_smoothing(kClassName, options_.label_smoothing);
-}
-
-Tensor CategoricalCrossentropyLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::categorical_crossentropy(y_true, y_pred, options_.from_logits,
-                                          options_.label_smoothing, options_.axis);
-}
-
-Tensor SparseCategoricalCrossentropyLoss::per_sample(const Tensor& y_true,
-                                                     const Tensor& y_pred) const {
-  return losses::sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits,
-                                                 options_.ignore_class, options_.axis);
-}
-
-CategoricalGeneralizedCrossEntropyLoss::CategoricalGeneralizedCrossEntropyLoss(Options options)
-    : Loss(kClassName, options), options_(std::move(options)) {
-  if (!(options_.q > 0 && options_.q < 1)) {
-    throw ValueError(kClassName, ": q must be in (0, 1), received ", options_.q);
-  }
-}
-
-Tensor CategoricalGeneralizedCrossEntropyLoss::per_sample(const Tensor& y_true,
-                                                          const Tensor& y_pred) const {
-  return losses::categorical_generalized_cross_entropy(y_true, y_pred, options_.q);
-}
-
-Tensor AutoCrossentropyLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
+Tensor auto_crossentropy(const Tensor& y_true, const Tensor& y_pred) {
   switch (label_kind(y_true, y_pred)) {
     case LabelKind::kBinary:
-      return losses::binary_crossentropy(y_true, y_pred);
+      return binary_crossentropy(y_true, y_pred);
     case LabelKind::kSparseCategorical:
-      return losses::sparse_categorical_crossentropy(y_true, y_pred);
+      return sparse_categorical_crossentropy(y_true, y_pred);
     default:
-      return losses::categorical_crossentropy(y_true, y_pred);
+      return categorical_crossentropy(y_true, y_pred);
   }
 }
 
-KEEL_REGISTER(Loss, AutoCrossentropyLoss)
-KEEL_REGISTER(Loss, BinaryCrossentropyLoss)
-KEEL_REGISTER(Loss, CategoricalCrossentropyLoss)
-KEEL_REGISTER(Loss, CategoricalGeneralizedCrossEntropyLoss)
-KEEL_REGISTER(Loss, SparseCategoricalCrossentropyLoss)
+}  // namespace losses
+
+void CategoricalGeneralizedCrossEntropyLossOptions::check(const char* caller) const {
+  if (!(q > 0 && q < 1)) throw ValueError(caller, ": q must be in (0, 1), received ", q);
+}
+
+void internal::check_label_smoothing(const char* caller, double label_smoothing) {
+  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+    throw ValueError(caller, ": label_smoothing must be in [0, 1], received ", label_smoothing);
+  }
+}
+
+KEEL_REGISTER_ALL(Loss, crossentropy_losses) {
+  registry.add_all<BinaryCrossentropyLoss, CategoricalCrossentropyLoss,
+                   CategoricalGeneralizedCrossEntropyLoss, SparseCategoricalCrossentropyLoss>(
+      {.package = "keras"});
+  registry.add_all<AutoCrossentropyLoss>({.package = "keel"});
+}
 
 }  // namespace keel

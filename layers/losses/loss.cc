@@ -4,6 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
+#include <keel/layers/internal/naming.h>
 
 namespace keel {
 namespace {
@@ -86,7 +87,7 @@ LabelKind label_kind(const Tensor& y_true, const Tensor& y_pred) {
 
 Loss::Loss(std::string class_name, std::string name, const std::string& reduction)
     : class_name_(std::move(class_name)),
-      name_(std::move(name)),
+      name_(name.empty() ? to_snake_case(class_name_) : std::move(name)),
       reduction_(reduction_from_name(reduction, class_name_)) {}
 
 Loss::Parts Loss::parts(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight,

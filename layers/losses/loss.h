@@ -16,7 +16,12 @@ namespace keel {
 // "mean" and "auto" are aliases) divides their sum by their number. "mean_with_sample_weight"
 // divides it by the sum of the weights. "sum" adds the losses, and "none" returns them unreduced.
 // Options hold the name, as Keras's configs do.
-enum class Reduction { kSumOverBatchSize, kSum, kMeanWithSampleWeight, kNone };
+enum class Reduction {
+  kSumOverBatchSize,      // "sum_over_batch_size"
+  kSum,                   // "sum"
+  kMeanWithSampleWeight,  // "mean_with_sample_weight"
+  kNone                   // "none"
+};
 // Returns the reduction with this name. Throws ValueError, naming `caller`, if it is unknown.
 Reduction reduction_from_name(const std::string& name, const std::string& caller);
 
@@ -56,15 +61,20 @@ class Loss {
   // a loss does not belong to a single row, the quotient is the mean over the replicas.
   double divisor(const Shape& losses, int64_t rows, double mean_weight) const;
 
+  // Returns the name of the class in configs and files.
   const std::string& class_name() const { return class_name_; }
+  // Returns the name of this loss, which error messages contain.
   const std::string& name() const { return name_; }
+  // Returns the reduction that call() applies.
   Reduction reduction() const { return reduction_; }
 
  protected:
-  // `options` must have the fields name and reduction.
+  // `options` must have the fields name, where empty means the class name in snake case, and
+  // reduction. Throws ValueError for an unknown reduction.
   template <class Options>
   Loss(const char* class_name, const Options& options)
       : Loss(std::string(class_name), options.name, options.reduction) {}
+  // Takes the name and the reduction from `options` above.
   Loss(std::string class_name, std::string name, const std::string& reduction);
 
   // Returns true if y_true of this batch holds class numbers. per_sample() then receives the user's
@@ -72,11 +82,9 @@ class Loss {
   virtual bool sparse_labels(const Tensor&, const Tensor&) const { return false; }
   // Returns true if per_sample() itself excludes the elements that y_pred's mask excludes.
   virtual bool uses_mask() const { return false; }
-  // Returns true if losses of this rank do not belong to single rows because `axis` was the batch
-  // axis.
+  // Returns true if losses of this rank do not belong to single rows because the loss was reduced
+  // over the batch axis (is_batch_axis).
   virtual bool mixes_rows(int) const { return false; }
-  // For losses reduced over one axis: returns true if `axis` was the first of rank + 1 axes.
-  static bool is_batch_axis(int axis, int rank) { return axis == 0 || axis == -(rank + 1); }
 
  private:
   struct Parts {
@@ -118,14 +126,20 @@ LossHandle deserialize(const Config& config);
 // The `loss` argument of compile(): none, a name or a loss.
 class LossArgument {
  public:
+  // No loss.
   LossArgument() = default;
+  // The loss that losses::get() returns for the name, whose errors are thrown.
   LossArgument(const char* name) : LossArgument(std::string(name)) {}  // NOLINT: implicit
-  LossArgument(const std::string& name)                                // NOLINT: implicit
+  // As above.
+  LossArgument(const std::string& name)  // NOLINT: implicit
       : loss_(losses::get(name).shared()), name_(name) {}
+  // A loss of any class.
   template <std::derived_from<Loss> T>
   LossArgument(const Handle<T>& loss) : loss_(loss.shared()) {}  // NOLINT: implicit
 
+  // Returns true if there is a loss.
   explicit operator bool() const { return loss_ != nullptr; }
+  // Returns the loss, or null if there is none.
   const std::shared_ptr<Loss>& shared() const { return loss_; }
   // Returns the argument in the form in which it was given: a name, or losses::serialize().
   Config config() const;
@@ -134,6 +148,10 @@ class LossArgument {
   std::shared_ptr<Loss> loss_;
   std::string name_;
 };
+
+// For losses reduced over one axis: returns true if `axis` was the first axis of predictions that
+// have one axis more than the losses, whose rank is `rank`.
+inline bool is_batch_axis(int axis, int rank) { return axis == 0 || axis == -(rank + 1); }
 
 // Adjusts labels and predictions to each other and returns both. A y_pred of shape [batch] becomes
 // [batch, 1]. A last dimension of length 1 that only one of them has is added to or dropped from
@@ -144,7 +162,12 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_
 
 // The meaning of Keras's names "accuracy" and "crossentropy", determined by the shapes of labels
 // and predictions.
-enum class LabelKind { kBinary, kSparseCategorical, kCategorical };
+enum class LabelKind {
+  kBinary,             // predictions have one column
+  kSparseCategorical,  // labels are class numbers: one column or one dimension less than
+                       // predictions
+  kCategorical         // labels have one column per class
+};
 // Returns the kind of labels for tensors of these shapes.
 LabelKind label_kind(const Tensor& y_true, const Tensor& y_pred);
 

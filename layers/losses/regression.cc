@@ -15,6 +15,18 @@ Tensor at_least_epsilon(const Tensor& x) {
   return ops::clip_by_value(x, kEpsilon, std::numeric_limits<double>::infinity());
 }
 
+Tensor one_minus(const Tensor& x) { return ops::shift(-x, 1); }
+
+// Scales vectors to length 1. Vectors shorter than 1e-7 are divided by 1e-7.
+Tensor unit(const Tensor& x, int axis) {
+  const Tensor square = ops::sum(ops::square(x), {axis}, true);
+  return x * ops::rsqrt(ops::clip_by_value(square, 1e-14, std::numeric_limits<double>::infinity()));
+}
+
+void check_delta(const char* caller, double delta) {
+  if (!(delta > 0)) throw ValueError(caller, ": delta must be positive, received ", delta);
+}
+
 }  // namespace
 
 namespace losses {
@@ -43,6 +55,7 @@ Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred
 }
 
 Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta) {
+  check_delta("huber", delta);
   const auto [label, prediction] = fit_labels("huber", y_true, y_pred);
   const Tensor error = ops::abs(label - prediction);
   // With c = min(e, delta), c (e - c / 2) equals both branches.
@@ -57,45 +70,36 @@ Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
   return ops::mean(error + ops::softplus(ops::scale(error, -2)) - std::numbers::ln2, {-1});
 }
 
+Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis) {
+  const auto [label, prediction] = fit_labels("cosine_similarity", y_true, y_pred);
+  return ops::negative(ops::sum(unit(label, axis) * unit(prediction, axis), {axis}));
+}
+
+Tensor dice(const Tensor& y_true, const Tensor& y_pred, const std::vector<int>& axes) {
+  const auto [label, prediction] = fit_labels("dice", y_true, y_pred);
+  const Tensor shared = ops::sum(label * prediction, axes);
+  const Tensor all = ops::sum(label, axes) + ops::sum(prediction, axes);
+  return one_minus(ops::scale(shared, 2) / ops::shift(all, kEpsilon));
+}
+
+Tensor tversky(const Tensor& y_true, const Tensor& y_pred, double alpha, double beta,
+               const std::vector<int>& axes) {
+  const auto [label, prediction] = fit_labels("tversky", y_true, y_pred);
+  const Tensor shared = ops::sum(label * prediction, axes);
+  const Tensor extra = ops::sum(one_minus(label) * prediction, axes);
+  const Tensor missing = ops::sum(label * one_minus(prediction), axes);
+  const Tensor all = shared + ops::scale(extra, alpha) + ops::scale(missing, beta);
+  return one_minus(shared / ops::shift(all, kEpsilon));
+}
+
 }  // namespace losses
 
-Tensor MeanSquaredErrorLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::mean_squared_error(y_true, y_pred);
-}
+void HuberLossOptions::check(const char* caller) const { check_delta(caller, delta); }
 
-Tensor MeanAbsoluteErrorLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::mean_absolute_error(y_true, y_pred);
+KEEL_REGISTER_ALL(Loss, regression_losses) {
+  registry.add_all<CosineSimilarityLoss, DiceLoss, HuberLoss, LogCoshLoss, MeanAbsoluteErrorLoss,
+                   MeanAbsolutePercentageErrorLoss, MeanSquaredErrorLoss,
+                   MeanSquaredLogarithmicErrorLoss, TverskyLoss>({.package = "keras"});
 }
-
-Tensor MeanAbsolutePercentageErrorLoss::per_sample(const Tensor& y_true,
-                                                   const Tensor& y_pred) const {
-  return losses::mean_absolute_percentage_error(y_true, y_pred);
-}
-
-Tensor MeanSquaredLogarithmicErrorLoss::per_sample(const Tensor& y_true,
-                                                   const Tensor& y_pred) const {
-  return losses::mean_squared_logarithmic_error(y_true, y_pred);
-}
-
-HuberLoss::HuberLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {
-  if (!(options_.delta > 0)) {
-    throw ValueError("Huber: delta must be positive, received ", options_.delta);
-  }
-}
-
-Tensor HuberLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::huber(y_true, y_pred, options_.delta);
-}
-
-Tensor LogCoshLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
-  return losses::log_cosh(y_true, y_pred);
-}
-
-KEEL_REGISTER(Loss, HuberLoss)
-KEEL_REGISTER(Loss, LogCoshLoss)
-KEEL_REGISTER(Loss, MeanAbsoluteErrorLoss)
-KEEL_REGISTER(Loss, MeanAbsolutePercentageErrorLoss)
-KEEL_REGISTER(Loss, MeanSquaredErrorLoss)
-KEEL_REGISTER(Loss, MeanSquaredLogarithmicErrorLoss)
 
 }  // namespace keel

@@ -1,9 +1,8 @@
-#include <keel/layers/merging/concatenate.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/internal/merge_inputs.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -48,6 +47,6 @@ std::optional<PlanValues> ConcatenateLayer::plan(Planner& planner, const PlanVal
   return planner.joined(*parts, row.with(0, length));
 }
 
-KEEL_REGISTER(Layer, ConcatenateLayer)
+KEEL_REGISTER(Layer, ConcatenateLayer, .package = "keras")
 
 }  // namespace keel

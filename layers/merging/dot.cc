@@ -1,8 +1,7 @@
-#include <keel/layers/merging/dot.h>
-
 #include <keel/autodiff/ops.h>
 #include <keel/layers/internal/unit_length.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/internal/merge_inputs.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -21,7 +20,7 @@ Tensor moved(const Tensor& x, int axis, int to) {
 
 }  // namespace
 
-DotLayer::DotLayer(Options options) : Layer(kClassName, options), options_(std::move(options)) {
+DotLayer::DotLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   const size_t count = options_.axes.values().size();
   if (count != 1 && count != 2) {
     throw ValueError("Dot ", name(), ": axes must contain one or two axes, received ", count);
@@ -72,6 +71,6 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
   return ops::reshape(ops::matmul(a, b), out);
 }
 
-KEEL_REGISTER(Layer, DotLayer)
+KEEL_REGISTER(Layer, DotLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,8 +1,8 @@
-#include <keel/layers/merging/merge.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/merging/internal/merge_inputs.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -40,121 +40,8 @@ Tensor fold_what_counts(const std::vector<Tensor>& inputs,
   return out;
 }
 
-// Merges the inputs elementwise into y, for rows of `width` floats.
-class MergeStep final : public PlanStep {
- public:
-  MergeStep(MergeKind kind, std::vector<PlanValue> inputs, PlanValue y, int64_t width)
-      : kind_(kind), inputs_(std::move(inputs)), y_(y), width_(width) {}
-
-  void run(const PlanCall& call) const override {
-    const PlanRows y = call[y_];
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const PlanRows x = call[inputs_[i]];
-      for (int64_t r = 0; r < call.rows; ++r) {
-        if (i == 0) {
-          std::copy_n(x[r], width_, y[r]);
-        } else {
-          merge(x[r], y[r]);
-        }
-      }
-    }
-    if (kind_ != MergeKind::kAverage) return;
-    const auto factor = static_cast<float>(1.0 / static_cast<double>(inputs_.size()));
-    for (int64_t r = 0; r < call.rows; ++r) {
-      for (int64_t j = 0; j < width_; ++j) y[r][j] *= factor;
-    }
-  }
-  std::string what() const override {
-    return str("merge of ", inputs_.size(), " rows of ", width_, " floats");
-  }
-
- private:
-  void merge(const float* x, float* y) const {
-    const auto each = [&](const auto& fn) {
-      for (int64_t j = 0; j < width_; ++j) y[j] = fn(y[j], x[j]);
-    };
-    switch (kind_) {
-      case MergeKind::kAdd:
-      case MergeKind::kAverage:
-        return each([](float a, float b) { return a + b; });
-      case MergeKind::kMultiply:
-        return each([](float a, float b) { return a * b; });
-      case MergeKind::kSubtract:
-        return each([](float a, float b) { return a - b; });
-      case MergeKind::kMaximum:  // NaN propagates
-        return each([](float a, float b) { return a > b || a != a ? a : b; });
-      case MergeKind::kMinimum:
-        return each([](float a, float b) { return a < b || a != a ? a : b; });
-    }
-  }
-
-  const MergeKind kind_;
-  const std::vector<PlanValue> inputs_;
-  const PlanValue y_;
-  const int64_t width_;
-};
-
-}  // namespace
-
-std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least) {
-  const auto caller = [&] { return layer.class_name() + " " + layer.name(); };
-  const auto dense = [&](const Tensors& item) -> Tensor {
-    if (!item.is_leaf() || item.leaf().layout() != Layout::kDense) {
-      throw TypeError(caller(), ": inputs must be a list of dense tensors, received ",
-                      inputs.structure());
-    }
-    return item.tensor();
-  };
-  std::vector<Tensor> out;
-  if (inputs.is_sequence()) {
-    for (const Tensors& item : inputs.items()) out.push_back(dense(item));
-  } else {
-    out.push_back(dense(inputs));
-  }
-  if (out.size() < least) {
-    throw ValueError(caller(), ": at least ", least, " tensors are required, received ",
-                     out.size());
-  }
-  return out;
-}
-
-Tensors MergeLayer::call(const Tensors& inputs, const CallContext&) {
-  std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs_);
-  int rank = 0;
-  for (const Tensor& t : tensors) rank = std::max(rank, t.rank());
-  for (Tensor& t : tensors) {
-    while (t.rank() > 0 && t.rank() < rank) t = ops::expand_dims(t, 1);
-  }
-  return merge(tensors);
-}
-
-std::vector<Tensor> MergeLayer::compute_mask(const Tensors& inputs, const Tensors& outputs) const {
-  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs_);
-  int rank = 0;
-  for (const Tensor& t : tensors) {
-    if (!t.mask()) return {};
-    rank = std::max(rank, t.mask().rank());
-  }
-  Tensor any = spread_mask(tensors[0], rank);
-  for (const Tensor& t : tensors) any = ops::logical_or(any, spread_mask(t, rank));
-  return {ops::broadcast_to(any, outputs.tensor().shape().slice(0, rank))};
-}
-
-std::optional<PlanValues> MergeLayer::plan(Planner& planner, const PlanValues& inputs) const {
-  const auto x = planner.rows(inputs);
-  if (!x || x->size() < least_inputs_) return {};
-  const Shape row = planner.row_shape(x->front());
-  for (PlanValue value : *x) {
-    if (planner.row_shape(value) != row) return {};
-  }
-  const PlanValue y = planner.make_rows(row);
-  planner.add(std::make_unique<MergeStep>(kind_, *x, y, row.size()), *x, {y});
-  return y;
-}
-
-Tensor AddLayer::merge(const std::vector<Tensor>& inputs) const { return fold(inputs, ops::add); }
-
-Tensor MultiplyLayer::merge(const std::vector<Tensor>& inputs) const {
+// Multiplies the inputs; see MultiplyLayer.
+Tensor product_of(const std::vector<Tensor>& inputs) {
   const auto constant = [&](int64_t value) {
     return Tensor::scalar<int64_t>(value).cast(inputs[0].dtype());
   };
@@ -170,30 +57,121 @@ Tensor MultiplyLayer::merge(const std::vector<Tensor>& inputs) const {
   return ops::where(fold(masks, ops::logical_or), product, constant(0));
 }
 
-Tensor SubtractLayer::merge(const std::vector<Tensor>& inputs) const {
-  if (inputs.size() != 2) {
-    throw ValueError("Subtract ", name(), ": inputs must be two tensors, received ", inputs.size());
+}  // namespace
+
+// Merges the inputs elementwise into y, for rows of `width` floats.
+class MergeLayer::Step final : public PlanStep {
+ public:
+  Step(Kind kind, std::vector<PlanValue> inputs, PlanValue y, int64_t width)
+      : kind_(kind), inputs_(std::move(inputs)), y_(y), width_(width) {}
+
+  void run(const PlanCall& call) const override {
+    const PlanRows y = call[y_];
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const PlanRows x = call[inputs_[i]];
+      for (int64_t r = 0; r < call.rows; ++r) {
+        if (i == 0) {
+          std::copy_n(x[r], width_, y[r]);
+        } else {
+          merge(x[r], y[r]);
+        }
+      }
+    }
+    if (kind_ != Kind::kAverage) return;
+    const auto factor = static_cast<float>(1.0 / static_cast<double>(inputs_.size()));
+    for (int64_t r = 0; r < call.rows; ++r) {
+      for (int64_t j = 0; j < width_; ++j) y[r][j] *= factor;
+    }
   }
-  return ops::subtract(inputs[0], inputs[1]);
+  std::string what() const override {
+    return str("merge of ", inputs_.size(), " rows of ", width_, " floats");
+  }
+
+ private:
+  void merge(const float* x, float* y) const {
+    const auto each = [&](const auto& fn) {
+      for (int64_t j = 0; j < width_; ++j) y[j] = fn(y[j], x[j]);
+    };
+    switch (kind_) {
+      case Kind::kAdd:
+      case Kind::kAverage:
+        return each([](float a, float b) { return a + b; });
+      case Kind::kMultiply:
+        return each([](float a, float b) { return a * b; });
+      case Kind::kSubtract:
+        return each([](float a, float b) { return a - b; });
+      case Kind::kMaximum:  // NaN propagates
+        return each([](float a, float b) { return a > b || a != a ? a : b; });
+      case Kind::kMinimum:
+        return each([](float a, float b) { return a < b || a != a ? a : b; });
+    }
+  }
+
+  const Kind kind_;
+  const std::vector<PlanValue> inputs_;
+  const PlanValue y_;
+  const int64_t width_;
+};
+
+Tensors MergeLayer::call(const Tensors& inputs, const CallContext&) {
+  std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs());
+  int rank = 0;
+  for (const Tensor& t : tensors) rank = std::max(rank, t.rank());
+  for (Tensor& t : tensors) {
+    while (t.rank() > 0 && t.rank() < rank) t = ops::expand_dims(t, 1);
+  }
+  return merge(tensors);
 }
 
-Tensor AverageLayer::merge(const std::vector<Tensor>& inputs) const {
-  return ops::scale(fold(inputs, ops::add), 1.0 / static_cast<double>(inputs.size()));
+std::vector<Tensor> MergeLayer::compute_mask(const Tensors& inputs, const Tensors& outputs) const {
+  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs());
+  int rank = 0;
+  for (const Tensor& t : tensors) {
+    if (!t.mask()) return {};
+    rank = std::max(rank, t.mask().rank());
+  }
+  Tensor any = spread_mask(tensors[0], rank);
+  for (const Tensor& t : tensors) any = ops::logical_or(any, spread_mask(t, rank));
+  return {ops::broadcast_to(any, outputs.tensor().shape().slice(0, rank))};
 }
 
-Tensor MaximumLayer::merge(const std::vector<Tensor>& inputs) const {
-  return fold_what_counts(inputs, ops::maximum);
+std::optional<PlanValues> MergeLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x || x->size() < least_inputs()) return {};
+  const Shape row = planner.row_shape(x->front());
+  for (PlanValue value : *x) {
+    if (planner.row_shape(value) != row) return {};
+  }
+  const PlanValue y = planner.make_rows(row);
+  planner.add(std::make_unique<Step>(kind_, *x, y, row.size()), *x, {y});
+  return y;
 }
 
-Tensor MinimumLayer::merge(const std::vector<Tensor>& inputs) const {
-  return fold_what_counts(inputs, ops::minimum);
+Tensor MergeLayer::merge(const std::vector<Tensor>& inputs) const {
+  switch (kind_) {
+    case Kind::kAdd:
+      return fold(inputs, ops::add);
+    case Kind::kMultiply:
+      return product_of(inputs);
+    case Kind::kSubtract:
+      if (inputs.size() == 2) return ops::subtract(inputs[0], inputs[1]);
+      throw ValueError("Subtract ", name(), ": inputs must be two tensors, received ",
+                       inputs.size());
+    case Kind::kAverage:
+      return ops::scale(fold(inputs, ops::add), 1.0 / static_cast<double>(inputs.size()));
+    case Kind::kMaximum:
+      return fold_what_counts(inputs, ops::maximum);
+    case Kind::kMinimum:
+      return fold_what_counts(inputs, ops::minimum);
+  }
+  return {};
 }
 
-KEEL_REGISTER(Layer, AddLayer)
-KEEL_REGISTER(Layer, AverageLayer)
-KEEL_REGISTER(Layer, MaximumLayer)
-KEEL_REGISTER(Layer, MinimumLayer)
-KEEL_REGISTER(Layer, MultiplyLayer)
-KEEL_REGISTER(Layer, SubtractLayer)
+KEEL_REGISTER(Layer, AddLayer, .package = "keras")
+KEEL_REGISTER(Layer, AverageLayer, .package = "keras")
+KEEL_REGISTER(Layer, MaximumLayer, .package = "keras")
+KEEL_REGISTER(Layer, MinimumLayer, .package = "keras")
+KEEL_REGISTER(Layer, MultiplyLayer, .package = "keras")
+KEEL_REGISTER(Layer, SubtractLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,119 +1,46 @@
 #include <algorithm>
 #include <mutex>
 
-#include <keel/layers/internal/naming.h>
+#include <keel/layers/internal/class_lookup.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/mean.h>
 
-// Every metric that files may name. A new metric needs a header, a source with
-// KEEL_REGISTER(Metric, MyMetric), a test, and a line in this list.
+// The sources that register metrics with KEEL_REGISTER_ALL(Metric, <name>, ...).
 // clang-format off
-#define KEEL_BUILTIN_METRICS(X) \
-  X(AccuracyMetric) \
-  X(AUCMetric) \
-  X(AutoAccuracyMetric) \
-  X(AutoCrossentropyMetric) \
-  X(BinaryAccuracyMetric) \
-  X(BinaryCrossentropyMetric) \
-  X(CalibrationMetric) \
-  X(CategoricalAccuracyMetric) \
-  X(CategoricalCrossentropyMetric) \
-  X(CategoricalHingeMetric) \
-  X(ConcordanceCorrelationMetric) \
-  X(CosineSimilarityMetric) \
-  X(DCGMetric) \
-  X(ExactAUCMetric) \
-  X(F1ScoreMetric) \
-  X(FalseNegativesMetric) \
-  X(FalsePositivesMetric) \
-  X(FBetaScoreMetric) \
-  X(GAUCMetric) \
-  X(HingeMetric) \
-  X(KLDivergenceMetric) \
-  X(LogCoshErrorMetric) \
-  X(MeanAbsoluteErrorMetric) \
-  X(MeanAbsolutePercentageErrorMetric) \
-  X(MeanAveragePrecisionMetric) \
-  X(MeanMetric) \
-  X(MeanReciprocalRankMetric) \
-  X(MeanSquaredErrorMetric) \
-  X(MeanSquaredLogarithmicErrorMetric) \
-  X(NDCGMetric) \
-  X(NormalizedEntropyMetric) \
-  X(PearsonCorrelationMetric) \
-  X(PoissonMetric) \
-  X(PrecisionAtKMetric) \
-  X(PrecisionAtRecallMetric) \
-  X(PrecisionMetric) \
-  X(R2ScoreMetric) \
-  X(RecallAtKMetric) \
-  X(RecallAtPrecisionMetric) \
-  X(RecallMetric) \
-  X(RootMeanSquaredErrorMetric) \
-  X(SensitivityAtSpecificityMetric) \
-  X(SparseCategoricalAccuracyMetric) \
-  X(SparseCategoricalCrossentropyMetric) \
-  X(SparseTopKCategoricalAccuracyMetric) \
-  X(SpecificityAtSensitivityMetric) \
-  X(SquaredHingeMetric) \
-  X(SumMetric) \
-  X(TopKCategoricalAccuracyMetric) \
-  X(TrueNegativesMetric) \
-  X(TruePositivesMetric)
+#define KEEL_METRIC_GROUPS(X) \
+  X(accuracy_metrics) \
+  X(auc_metrics) \
+  X(classification_metrics) \
+  X(confusion_metrics) \
+  X(exact_auc_metrics) \
+  X(mean_metrics) \
+  X(operating_point_metrics) \
+  X(probabilistic_metrics) \
+  X(ranking_metrics) \
+  X(regression_metrics) \
+  X(segmentation_metrics)
 // clang-format on
 
 namespace keel {
 namespace internal {
 
-#define DECLARE(name) KEEL_DECLARE_REGISTRATION(Metric, name)
-KEEL_BUILTIN_METRICS(DECLARE)
+#define DECLARE(group) KEEL_DECLARE_REGISTRATION(Metric, group)
+KEEL_METRIC_GROUPS(DECLARE)
 #undef DECLARE
 
 }  // namespace internal
 
 namespace {
 
-// Aliases that are not the class name in snake case.
-std::string class_of_alias(const std::string& name) {
-  static const std::pair<const char*, const char*> kAliases[] = {
-      {"acc", "AutoAccuracy"},
-      {"accuracy", "AutoAccuracy"},
-      {"Accuracy", "AutoAccuracy"},
-      {"bce", "BinaryCrossentropy"},
-      {"BCE", "BinaryCrossentropy"},
-      {"ce", "AutoCrossentropy"},
-      {"cosine_proximity", "CosineSimilarity"},
-      {"crossentropy", "AutoCrossentropy"},
-      {"fbeta_score", "FBetaScore"},
-      {"kld", "KLDivergence"},
-      {"KLD", "KLDivergence"},
-      {"kullback_leibler_divergence", "KLDivergence"},
-      {"log_cosh", "LogCoshError"},
-      {"logcosh", "LogCoshError"},
-      {"mae", "MeanAbsoluteError"},
-      {"MAE", "MeanAbsoluteError"},
-      {"mape", "MeanAbsolutePercentageError"},
-      {"MAPE", "MeanAbsolutePercentageError"},
-      {"mse", "MeanSquaredError"},
-      {"MSE", "MeanSquaredError"},
-      {"msle", "MeanSquaredLogarithmicError"},
-      {"MSLE", "MeanSquaredLogarithmicError"},
-      {"rmse", "RootMeanSquaredError"},
-      {"RMSE", "RootMeanSquaredError"},
-  };
-  for (const auto& [alias, class_name] : kAliases) {
-    if (name == alias) return class_name;
-  }
-  return {};
-}
-
-// Returns the class with this name or alias, or an empty string.
+// Returns the class that `name` stands for, or an empty string if there is none.
 std::string class_of(const std::string& name) {
-  if (const std::string known = class_of_alias(name); !known.empty()) return known;
-  for (const std::string& class_name : metric_registry().class_names()) {
-    if (class_name == name || to_snake_case(class_name) == name) return class_name;
-  }
-  return {};
+  static constexpr ClassAlias kAliases[] = {
+      {"acc", "AutoAccuracy"},          {"accuracy", "AutoAccuracy"},
+      {"Accuracy", "AutoAccuracy"},     {"fbeta_score", "FBetaScore"},
+      {"log_cosh", "LogCoshError"},     {"logcosh", "LogCoshError"},
+      {"rmse", "RootMeanSquaredError"}, {"RMSE", "RootMeanSquaredError"},
+  };
+  return find_class(metric_registry().class_names(), kAliases, name);
 }
 
 // Returns the mean of a function that Keras's file names: a metric here if there is one of this
@@ -147,10 +74,10 @@ Registry<Metric>& metric_registry() {
   static Registry<Metric> registry("metric");
   static std::once_flag filled;
   std::call_once(filled, [] {
-#define ADD(name) internal::register_##name(registry);
-    KEEL_BUILTIN_METRICS(ADD)
+#define ADD(group) internal::register_##group(registry);
+    KEEL_METRIC_GROUPS(ADD)
 #undef ADD
-    registry.add("MeanMetricWrapper", make_wrapper);
+    registry.add("MeanMetricWrapper", make_wrapper, {.package = "keras"});
   });
   return registry;
 }

@@ -50,7 +50,8 @@ Tensor MeanMetricWrapperMetric::values(const MetricBatch& batch) const {
   return options_.fn.shared()->weighted(batch.y_true, batch.y_pred.with_mask({}));
 }
 
-KEEL_REGISTER(Metric, MeanMetric)
-KEEL_REGISTER(Metric, SumMetric)
+KEEL_REGISTER_ALL(Metric, mean_metrics) {
+  registry.add_all<MeanMetric, SumMetric>({.package = "keras"});
+}
 
 }  // namespace keel

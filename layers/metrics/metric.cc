@@ -6,7 +6,9 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/class_axis.h>
 
 namespace keel {
 namespace {
@@ -24,18 +26,28 @@ void check_no_nan(const std::string& caller, const Tensor& prediction) {
 }
 
 // Returns the weights as float32 without trailing dimensions of length 1. A scalar becomes one
-// weight per row.
-Tensor fit_weight(const std::string& caller, const Tensor& weight, const Tensor& prediction) {
+// weight per row. `samples` is the shape of the predictions, without the axis of classes if it is
+// not the last one.
+Tensor fit_weight(const std::string& caller, const Tensor& weight, const Shape& samples) {
   const Tensor typed = weight.cast(DType::kFloat32);
-  if (typed.rank() == 0) return Tensor::full<float>({prediction.dim(0)}, typed.item<float>());
+  if (typed.rank() == 0) return Tensor::full<float>({samples[0]}, typed.item<float>());
   Shape shape = typed.shape();
   while (shape.rank() > 1 && shape[-1] == 1) shape = shape.drop_last();
-  if (shape.rank() > prediction.rank() || shape != prediction.shape().slice(0, shape.rank())) {
+  if (shape.rank() > samples.rank() || shape != samples.slice(0, shape.rank())) {
     throw ValueError(caller,
                      ": sample_weight must have the leading dimensions of the predictions, ",
-                     prediction.shape(), ", received shape ", weight.shape());
+                     samples, ", received shape ", weight.shape());
   }
   return typed.reshaped(shape);
+}
+
+// Returns the shape of the samples that weights belong to.
+Shape samples_of(const Metric& metric, const Tensor& prediction) {
+  const auto* classes = dynamic_cast<const ClassAxis*>(&metric);
+  if (classes == nullptr || !classes->has_class_axis() || prediction.rank() < 2) {
+    return prediction.shape();
+  }
+  return prediction.shape().without(classes->class_axis());
 }
 
 // Returns `weight` with 0 where the mask excludes an element. The leading dimensions of both agree.
@@ -63,7 +75,9 @@ MetricBatch::Weights MetricBatch::weights_of(int64_t values) const {
 }
 
 Metric::Metric(std::string class_name, std::string name, int64_t state_size)
-    : class_name_(std::move(class_name)), name_(std::move(name)), state_size_(state_size) {
+    : class_name_(std::move(class_name)),
+      name_(name.empty() ? to_snake_case(class_name_) : std::move(name)),
+      state_size_(state_size) {
   Metric::rebuild();
 }
 
@@ -89,7 +103,8 @@ MetricBatch Metric::fitted(const Tensor& y_true, const Tensor& y_pred,
     std::tie(batch.y_true, batch.y_pred) = fit_labels(name_, y_true, prediction);
   }
   check_no_nan(name_, batch.y_pred);
-  if (sample_weight) batch.sample_weight = fit_weight(name_, sample_weight, batch.y_pred);
+  if (sample_weight)
+    batch.sample_weight = fit_weight(name_, sample_weight, samples_of(*this, batch.y_pred));
   if (uses_mask() && y_pred.mask()) {
     batch.sample_weight = masked(batch.sample_weight, y_pred.mask());
   }

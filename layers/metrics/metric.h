@@ -24,8 +24,10 @@ struct MetricBatch {
   // of value i, or 1 without sample weights.
   class Weights {
    public:
+    // Takes the weights, each of which applies to `values_of_each` values; empty means 1.
     Weights(std::span<const float> weights, int64_t values_of_each)
         : weights_(weights), values_of_each_(values_of_each) {}
+    // Returns the weight of value i.
     double operator[](int64_t i) const {
       return weights_.empty() ? 1 : weights_[i / values_of_each_];
     }
@@ -72,24 +74,34 @@ class Metric {
   virtual void rebuild();
 
   // Tells callbacks that monitor the metric whether greater or smaller values are better.
-  enum class Direction { kNeither, kUp, kDown };
+  enum class Direction {
+    kNeither,  // neither
+    kUp,       // greater values
+    kDown      // smaller values
+  };
+  // Returns which values of this metric are better.
   virtual Direction direction() const { return Direction::kNeither; }
 
   // Returns Keras's config, from which the registry creates an equal metric.
   virtual Config get_config() const = 0;
 
+  // Returns the name of the class in configs and files.
   const std::string& class_name() const { return class_name_; }
+  // Returns the name under which logs show the metric.
   const std::string& name() const { return name_; }
-  const Variable& state() const { return state_; }  // empty until the number of sums is known
+  // Returns the sums of the current replica; empty until their number is known.
+  const Variable& state() const { return state_; }
   // Creates the sums of a metric whose number of sums is unknown before the first batch. Throws
   // ValueError if it already has a different number of sums.
   void make_state(int64_t size);
 
  protected:
-  // `options` must have the field name. A state_size of kUnknown is determined by the first batch.
+  // `options` must have the field name, where empty means the class name in snake case. A
+  // state_size of kUnknown is determined by the first batch.
   template <class Options>
   Metric(const char* class_name, const Options& options, int64_t state_size)
       : Metric(std::string(class_name), options.name, state_size) {}
+  // Takes the name from `options` above.
   Metric(std::string class_name, std::string name, int64_t state_size);
 
   // Adds a batch to `state`.
@@ -145,12 +157,16 @@ MetricHandle deserialize(const Config& config);
 // An element of compile()'s `metrics`: a name or a metric.
 class MetricArgument {
  public:
+  // The metric that metrics::get() returns for the name, whose errors are thrown.
   MetricArgument(const char* name) : MetricArgument(std::string(name)) {}  // NOLINT: implicit
-  MetricArgument(const std::string& name)                                  // NOLINT: implicit
+  // As above.
+  MetricArgument(const std::string& name)  // NOLINT: implicit
       : metric_(metrics::get(name)), by_name_(true) {}
+  // A metric of any class.
   template <std::derived_from<Metric> T>
   MetricArgument(const Handle<T>& metric) : metric_(metric) {}  // NOLINT: implicit
 
+  // Returns the metric.
   const MetricHandle& handle() const { return metric_; }
   // Returns the argument in the form in which it was given: a name, or metrics::serialize().
   Config config() const;

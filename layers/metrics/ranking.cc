@@ -7,18 +7,37 @@
 #include <keel/framework/config/registry.h>
 #include <keel/framework/internal/math.h>
 #include <keel/layers/internal/naming.h>
+#include <keel/layers/metrics/accuracy.h>
 
 namespace keel {
+namespace internal {
+
+// An item of a list.
+struct RankedItem {
+  float score = 0;
+  double label = 0, weight = 1;
+  int64_t position = 0;  // position in the list
+};
+
+// The items of one list that count, in ranked order.
+struct RankedList {
+  std::span<const RankedItem> all, top;  // the first k items
+  double weight = 0;                     // weight of the list, > 0
+};
+
+}  // namespace internal
+
 namespace {
+
+using internal::RankedItem;
+using internal::RankedList;
 
 // Indices of the state: the sum of weighted values and the sum of weights of lists with a relevant
 // item, the number of these lists, the number of lists without one, and the number of all lists.
 enum Sum { kValue, kWeight, kRelevant, kIrrelevant, kLists, kSums };
 
 RankingMetricOptions checked(const char* caller, RankingMetricOptions options) {
-  if (options.k && *options.k < 1) {
-    throw ValueError(caller, ": k must be positive, received ", *options.k);
-  }
+  if (options.k) internal::check_k(caller, *options.k);
   if (options.name.empty()) options.name = to_snake_case(caller);
   return options;
 }
@@ -49,36 +68,38 @@ RankingMetric::RankingMetric(const char* class_name, Options options)
       options_(checked(class_name, std::move(options))),
       random_(options_.shuffle_ties ? next_random_stream(options_.seed) : RandomStream{}) {}
 
-double RankingMetric::relevance(const Item& item) const { return is_relevant(item.label) ? 1 : 0; }
+double RankingMetric::relevance(const RankedItem& item) const {
+  return is_relevant(item.label) ? 1 : 0;
+}
 
-std::span<const RankingMetric::Item> RankingMetric::first_k(std::span<const Item> items) const {
+std::span<const RankedItem> RankingMetric::first_k(std::span<const RankedItem> items) const {
   const auto k = static_cast<size_t>(options_.k.value_or(std::ssize(items)));
   return items.first(std::min(k, items.size()));
 }
 
-void RankingMetric::rank(std::vector<Item>& items, int64_t number) const {
-  const auto greater = [](const Item& a, const Item& b) { return a.score > b.score; };
+void RankingMetric::rank(std::vector<RankedItem>& items, int64_t number) const {
+  const auto greater = [](const RankedItem& a, const RankedItem& b) { return a.score > b.score; };
   std::ranges::stable_sort(items, greater);
   if (!options_.shuffle_ties) return;
   const ReplicaContext* context = current_replica_context();
   const uint64_t replica = context == nullptr ? 0 : context->replica;
   // The key depends on the list's number, not on the batch, so ties are broken the same way however
   // the lists are batched.
-  const auto key = [&](const Item& item) {
+  const auto key = [&](const RankedItem& item) {
     const uint64_t index = static_cast<uint64_t>(number) << 32 | item.position;
     return std::pair(random_.bits(index, replica)[0], item.position);
   };
   for (auto begin = items.begin(); begin != items.end();) {
     const auto end = std::ranges::find_if(
-        begin, items.end(), [&](const Item& item) { return item.score != begin->score; });
+        begin, items.end(), [&](const RankedItem& item) { return item.score != begin->score; });
     if (end - begin > 1) std::ranges::sort(begin, end, {}, key);
     begin = end;
   }
 }
 
-void RankingMetric::add_list(std::span<const Item> ranked, std::span<double> state) const {
+void RankingMetric::add_list(std::span<const RankedItem> ranked, std::span<double> state) const {
   double relevant = 0, weighted = 0;
-  for (const Item& item : ranked) {
+  for (const RankedItem& item : ranked) {
     const double r = relevance(item);
     relevant += r;
     weighted += item.weight * r;
@@ -107,14 +128,14 @@ void RankingMetric::accumulate(const MetricBatch& batch, std::span<double> state
   const int64_t items = scores.dim(-1);
   const auto weights = batch.weights_of(size);
   const auto seen = std::llround(batch.before[kLists]);
-  std::vector<Item> list;
+  std::vector<RankedItem> list;
   for (int64_t begin = 0; begin < size; begin += items) {
     list.clear();
     for (int64_t i = begin; i < begin + items; ++i) {
-      const Item item = {.score = scores.data<float>()[i],
-                         .label = labels.data<double>()[i],
-                         .weight = weights[i],
-                         .position = i - begin};
+      const RankedItem item = {.score = scores.data<float>()[i],
+                               .label = labels.data<double>()[i],
+                               .weight = weights[i],
+                               .position = i - begin};
       if (item.label >= 0 && item.weight > 0 && !is_masked(mask, i, size)) list.push_back(item);
     }
     rank(list, seen + begin / items);
@@ -131,31 +152,31 @@ Tensor RankingMetric::compute(std::span<const double> state) const {
   return Tensor::scalar(weights > 0 ? state[kValue] / weights : 0.0);
 }
 
-double MeanReciprocalRankMetric::value(const RankedList& list) const {
-  const auto first =
-      std::ranges::find_if(list.top, [](const Item& item) { return is_relevant(item.label); });
+double internal::reciprocal_rank(const RankedList& list) {
+  const auto first = std::ranges::find_if(
+      list.top, [](const RankedItem& item) { return is_relevant(item.label); });
   return first == list.top.end() ? 0 : 1 / static_cast<double>(first - list.top.begin() + 1);
 }
 
-double PrecisionAtKMetric::value(const RankedList& list) const {
-  const auto hits =
-      std::ranges::count_if(list.top, [](const Item& item) { return is_relevant(item.label); });
+double internal::precision_at_k(const RankedList& list) {
+  const auto hits = std::ranges::count_if(
+      list.top, [](const RankedItem& item) { return is_relevant(item.label); });
   return static_cast<double>(hits) / static_cast<double>(list.top.size());
 }
 
-double RecallAtKMetric::value(const RankedList& list) const {
-  const auto hit = [](const Item& item) { return is_relevant(item.label); };
+double internal::recall_at_k(const RankedList& list) {
+  const auto hit = [](const RankedItem& item) { return is_relevant(item.label); };
   return static_cast<double>(std::ranges::count_if(list.top, hit)) /
          static_cast<double>(std::ranges::count_if(list.all, hit));
 }
 
-double MeanAveragePrecisionMetric::value(const RankedList& list) const {
+double internal::average_precision(const RankedList& list) {
   double hits = 0, rank = 0, sum = 0, total = 0;
-  for (const Item& item : list.top) {
+  for (const RankedItem& item : list.top) {
     ++rank;
     if (is_relevant(item.label)) sum += item.weight * ++hits / rank;
   }
-  for (const Item& item : list.all) {
+  for (const RankedItem& item : list.all) {
     if (is_relevant(item.label)) total += item.weight;
   }
   return sum / total;
@@ -187,11 +208,11 @@ void decode(const Config& config, NamedFunction& function) {
   }
 }
 
-GainMetric::GainMetric(const char* class_name, Options options)
+DCGMetric::DCGMetric(const char* class_name, Options options)
     : RankingMetric(class_name, ranking_options(options)), gains_(std::move(options)) {}
 
 // Omits the default functions of keras_rs, because its constructor cannot read their names.
-Config GainMetric::get_config() const {
+Config DCGMetric::get_config() const {
   Config out = RankingMetric::get_config();
   for (const NamedFunction* function : {&gains_.gain_fn, &gains_.rank_discount_fn}) {
     const bool is_gain = function == &gains_.gain_fn;
@@ -201,9 +222,11 @@ Config GainMetric::get_config() const {
   return out;
 }
 
-double GainMetric::discounted_gains(std::span<const Item> items) const {
+double DCGMetric::relevance(const RankedItem& item) const { return gains_.gain_fn(item.label); }
+
+double DCGMetric::discounted_gains(std::span<const RankedItem> items) const {
   double sum = 0, rank = 0;
-  for (const Item& item : items) {
+  for (const RankedItem& item : items) {
     sum += item.weight * gains_.gain_fn(item.label) * gains_.rank_discount_fn(++rank);
   }
   return sum;
@@ -214,17 +237,16 @@ double DCGMetric::value(const RankedList& list) const {
 }
 
 double NDCGMetric::value(const RankedList& list) const {
-  std::vector<Item> ideal(list.all.begin(), list.all.end());
-  std::ranges::stable_sort(ideal, std::ranges::greater(),
-                           [this](const Item& item) { return item.weight * relevance(item); });
+  std::vector<RankedItem> ideal(list.all.begin(), list.all.end());
+  std::ranges::stable_sort(ideal, std::ranges::greater(), [this](const RankedItem& item) {
+    return item.weight * relevance(item);
+  });
   return discounted_gains(list.top) / discounted_gains(first_k(ideal));
 }
 
-KEEL_REGISTER(Metric, DCGMetric)
-KEEL_REGISTER(Metric, MeanAveragePrecisionMetric)
-KEEL_REGISTER(Metric, MeanReciprocalRankMetric)
-KEEL_REGISTER(Metric, NDCGMetric)
-KEEL_REGISTER(Metric, PrecisionAtKMetric)
-KEEL_REGISTER(Metric, RecallAtKMetric)
+KEEL_REGISTER_ALL(Metric, ranking_metrics) {
+  registry.add_all<DCGMetric, MeanAveragePrecisionMetric, MeanReciprocalRankMetric, NDCGMetric,
+                   PrecisionAtKMetric, RecallAtKMetric>({.package = "keras_rs"});
+}
 
 }  // namespace keel

@@ -8,7 +8,7 @@
 namespace keel {
 
 BatchNormalizationLayer::BatchNormalizationLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (options_.axis.values().size() != 1) {
     throw ValueError("BatchNormalization ", name(), ": axis must be a single axis, received ",
                      options_.axis.values().size());
@@ -138,6 +138,9 @@ std::optional<PlanValues> BatchNormalizationLayer::plan(Planner& planner,
   return *y;
 }
 
-KEEL_REGISTER(Layer, BatchNormalizationLayer)
+KEEL_REGISTER(Layer, BatchNormalizationLayer, .package = "keras", .call = "inputs, training, mask",
+              .ignored_keys =
+                  "synchronized=false, renorm=false, renorm_clipping=null, renorm_momentum=*, "
+                  "virtual_batch_size=null, adjustment=null, fused=*")
 
 }  // namespace keel

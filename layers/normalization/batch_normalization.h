@@ -11,19 +11,19 @@ namespace keel {
 
 // Options of BatchNormalization.
 struct BatchNormalizationOptions {
-  Axes axis = -1;  // axis of the channels; exactly one
-  double momentum = 0.99;
-  double epsilon = 1e-3;
-  bool center = true;  // add beta
-  bool scale = true;   // multiply by gamma
-  Initializer beta_initializer = "zeros";
-  Initializer gamma_initializer = "ones";
-  Initializer moving_mean_initializer = "zeros";
-  Initializer moving_variance_initializer = "ones";
-  Regularizer beta_regularizer = {};
-  Regularizer gamma_regularizer = {};
-  Constraint beta_constraint = {};
-  Constraint gamma_constraint = {};
+  Axes axis = -1;                          // axis of the channels; exactly one
+  double momentum = 0.99;                  // weight of the previous moving averages, in [0, 1]
+  double epsilon = 1e-3;                   // added to the variance, >= 0
+  bool center = true;                      // add beta
+  bool scale = true;                       // multiply by gamma
+  Initializer beta_initializer = "zeros";  // initial values of beta
+  Initializer gamma_initializer = "ones";  // initial values of gamma
+  Initializer moving_mean_initializer = "zeros";     // initial values of moving_mean
+  Initializer moving_variance_initializer = "ones";  // initial values of moving_variance
+  Regularizer beta_regularizer = {};                 // penalty on beta; unset: none
+  Regularizer gamma_regularizer = {};                // penalty on gamma; unset: none
+  Constraint beta_constraint = {};                   // applied to beta after each step; unset: none
+  Constraint gamma_constraint = {};  // applied to gamma after each step; unset: none
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -63,18 +63,16 @@ struct BatchNormalizationOptions {
 //
 // If the input has a mask, only unmasked steps contribute to the statistics of the batch: their
 // sums are divided by (number of steps + 1e-7). All steps are normalized.
-class BatchNormalizationLayer final : public TensorLayer {
+class BatchNormalizationLayer final : public OptionsLayer<BatchNormalizationOptions> {
  public:
   static constexpr char kClassName[] = "BatchNormalization";
-  using Options = BatchNormalizationOptions;
   // Throws ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
   explicit BatchNormalizationLayer(Options options);
 
   bool supports_masking() const override { return true; }
-  const Variable& moving_mean() const { return moving_mean_; }  // empty until built
-  const Variable& moving_variance() const { return moving_variance_; }
+  const Variable& moving_mean() const { return moving_mean_; }          // empty until built
+  const Variable& moving_variance() const { return moving_variance_; }  // empty until built
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
-  Config get_config() const override { return to_config(options_); }
 
  private:
   // Throws ValueError unless the number of channels is known.
@@ -89,7 +87,6 @@ class BatchNormalizationLayer final : public TensorLayer {
   Tensor from_averages(const Tensor& x, const Shape& broadcast) const;
   void average(const Variable& moving, const Tensor& batch) const;
 
-  const Options options_;
   Variable gamma_, beta_, moving_mean_, moving_variance_;
 };
 

@@ -1,15 +1,14 @@
-#include <keel/layers/normalization/group_normalization.h>
-
 #include <limits>
 
 #include <keel/layers/axes.h>
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
 GroupNormalizationLayer::GroupNormalizationLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (!(options_.epsilon >= 0) || (options_.groups < 1 && options_.groups != -1)) {
     throw ValueError("GroupNormalization ", name(),
                      ": epsilon must not be negative and groups must be positive or -1, received ",
@@ -78,6 +77,6 @@ Tensor GroupNormalizationLayer::call(const Tensor& input, const CallContext&) {
   return y;
 }
 
-KEEL_REGISTER(Layer, GroupNormalizationLayer)
+KEEL_REGISTER(Layer, GroupNormalizationLayer, .package = "keras")
 
 }  // namespace keel

@@ -8,7 +8,7 @@
 namespace keel {
 
 LayerNormalizationLayer::LayerNormalizationLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (!(options_.epsilon >= 0)) {
     throw ValueError("LayerNormalization ", name(), ": epsilon must not be negative, received ",
                      options_.epsilon);
@@ -57,6 +57,6 @@ Tensor LayerNormalizationLayer::call(const Tensor& input, const CallContext&) {
   return y;
 }
 
-KEEL_REGISTER(Layer, LayerNormalizationLayer)
+KEEL_REGISTER(Layer, LayerNormalizationLayer, .package = "keras")
 
 }  // namespace keel

@@ -69,7 +69,7 @@ Tensor kept_last(const Tensor& x, const std::vector<int>& axes) {
 }  // namespace
 
 NormalizationLayer::NormalizationLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (options_.mean.has_value() != options_.variance.has_value()) {
     throw ValueError("Normalization ", name(),
                      ": pass both mean and variance, or neither and call adapt()");
@@ -185,6 +185,6 @@ void NormalizationLayer::adapt(const data::Dataset& batches) {
   count_.assign(Tensor::scalar<int64_t>(moments->count()));
 }
 
-KEEL_REGISTER(Layer, NormalizationLayer)
+KEEL_REGISTER(Layer, NormalizationLayer, .package = "keras")
 
 }  // namespace keel

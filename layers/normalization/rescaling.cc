@@ -1,6 +1,5 @@
-#include <keel/layers/normalization/rescaling.h>
-
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/normalization/normalization.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -21,6 +20,6 @@ std::optional<PlanValues> RescalingLayer::plan(Planner& planner, const PlanValue
   return *y;
 }
 
-KEEL_REGISTER(Layer, RescalingLayer)
+KEEL_REGISTER(Layer, RescalingLayer, .package = "keras")
 
 }  // namespace keel

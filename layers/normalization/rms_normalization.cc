@@ -1,14 +1,13 @@
-#include <keel/layers/normalization/rms_normalization.h>
-
 #include <algorithm>
 
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
 RMSNormalizationLayer::RMSNormalizationLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (!(options_.epsilon >= 0)) {
     throw ValueError("RMSNormalization ", name(), ": epsilon must not be negative, received ",
                      options_.epsilon);
@@ -38,6 +37,6 @@ Tensor RMSNormalizationLayer::call(const Tensor& input, const CallContext&) {
   return x * ops::rsqrt(squares + options_.epsilon) * ops::reshape(scale_, broadcast);
 }
 
-KEEL_REGISTER(Layer, RMSNormalizationLayer)
+KEEL_REGISTER(Layer, RMSNormalizationLayer, .package = "keras")
 
 }  // namespace keel

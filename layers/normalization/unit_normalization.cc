@@ -1,7 +1,6 @@
-#include <keel/layers/normalization/unit_normalization.h>
-
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/unit_length.h>
+#include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -13,6 +12,6 @@ Tensor UnitNormalizationLayer::call(const Tensor& input, const CallContext&) {
                      kLeastLength);
 }
 
-KEEL_REGISTER(Layer, UnitNormalizationLayer)
+KEEL_REGISTER(Layer, UnitNormalizationLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,14 +1,12 @@
-#include <keel/layers/pooling/global_average_pooling1d.h>
-
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/data_format.h>
+#include <keel/layers/pooling/pooling.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
 GlobalAveragePooling1DLayer::GlobalAveragePooling1DLayer(Options options)
-    : TensorLayer(kClassName, options),
-      options_(std::move(options)),
+    : OptionsLayer(kClassName, std::move(options)),
       steps_axis_(is_channels_last(options_.data_format, "GlobalAveragePooling1D " + name()) ? 1
                                                                                              : 2) {}
 
@@ -27,6 +25,6 @@ Tensor GlobalAveragePooling1DLayer::call(const Tensor& input, const CallContext&
   return sum / ops::sum(ops::cast(counts, x.dtype()), {steps_axis_}, options_.keepdims);
 }
 
-KEEL_REGISTER(Layer, GlobalAveragePooling1DLayer)
+KEEL_REGISTER(Layer, GlobalAveragePooling1DLayer, .package = "keras", .call = "inputs, mask")
 
 }  // namespace keel

@@ -1,15 +1,14 @@
-#include <keel/layers/preprocessing/category_encoding.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/preprocessing/internal/values.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
 
 CategoryEncodingLayer::CategoryEncodingLayer(Options options)
-    : Layer(kClassName, options),
-      options_(std::move(options)),
+    : OptionsLayer(kClassName, std::move(options)),
       mode_(output_mode_from_name(options_.output_mode, "CategoryEncoding " + name())) {
   if (options_.num_tokens <= 0) {
     throw ValueError("CategoryEncoding ", name(), ": num_tokens must be positive, received ",
@@ -62,6 +61,7 @@ Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
   return ops::cast(encoded.tensor(), dtype());
 }
 
-KEEL_REGISTER(Layer, CategoryEncodingLayer)
+KEEL_REGISTER(Layer, CategoryEncodingLayer, .package = "keras", .call = "inputs, count_weights",
+              .ignored_keys = "sparse=false")
 
 }  // namespace keel

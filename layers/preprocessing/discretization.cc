@@ -1,8 +1,9 @@
-#include <keel/layers/preprocessing/discretization.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <keel/layers/preprocessing/internal/quantile_summary.h>
+#include <keel/layers/preprocessing/internal/values.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -103,6 +104,6 @@ void DiscretizationLayer::take(const QuantileSummary& summary) {
   has_boundaries_ = true;
 }
 
-KEEL_REGISTER(Layer, DiscretizationLayer)
+KEEL_REGISTER(Layer, DiscretizationLayer, .package = "keras", .ignored_keys = "sparse=false")
 
 }  // namespace keel

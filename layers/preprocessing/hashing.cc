@@ -1,6 +1,7 @@
-#include <keel/layers/preprocessing/hashing.h>
-
 #include <keel/framework/base/parallel.h>
+#include <keel/layers/preprocessing/internal/hash.h>
+#include <keel/layers/preprocessing/internal/values.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -90,6 +91,6 @@ Tensors HashingLayer::call(const Tensors& inputs, const CallContext&) {
   return encode_categories(numbers, mode_, options_.num_bins, "Hashing " + name());
 }
 
-KEEL_REGISTER(Layer, HashingLayer)
+KEEL_REGISTER(Layer, HashingLayer, .package = "keras", .ignored_keys = "sparse=false")
 
 }  // namespace keel

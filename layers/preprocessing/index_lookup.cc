@@ -1,5 +1,3 @@
-#include <keel/layers/preprocessing/index_lookup.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,8 +8,9 @@
 #include <keel/framework/base/internal/hash_map.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/internal/math.h>
-#include <keel/layers/preprocessing/integer_lookup.h>
-#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/preprocessing/internal/hash.h>
+#include <keel/layers/preprocessing/internal/values.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -362,7 +361,12 @@ void IndexLookupLayer<T>::take(const Counts& counts) {
 template class IndexLookupLayer<std::string>;
 template class IndexLookupLayer<int64_t>;
 
-KEEL_REGISTER(Layer, IntegerLookupLayer)
-KEEL_REGISTER(Layer, StringLookupLayer)
+KEEL_REGISTER(
+    Layer, IntegerLookupLayer, .package = "keras",
+    .ignored_keys = "sparse=false, vocabulary_dtype=*, vocabulary_size=*, has_input_vocabulary=*")
+KEEL_REGISTER(Layer, StringLookupLayer, .package = "keras",
+              .ignored_keys =
+                  "sparse=false, vocabulary_dtype=*, vocabulary_size=*, has_input_vocabulary=*, "
+                  "encoding=\"utf-8\"")
 
 }  // namespace keel

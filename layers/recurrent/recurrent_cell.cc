@@ -24,6 +24,8 @@ Tensor masked_product(const Tensor& x, const std::vector<Tensor>& masks, const T
 
 }  // namespace
 
+int64_t RecurrentCell::units() const { return settings_.units; }
+
 void RecurrentCell::check_settings() {
   const std::string caller = class_name() + " " + name();
   if (settings_.units <= 0) {
@@ -56,7 +58,7 @@ void RecurrentCell::build_weights(const Specs& inputs) {
                      ": input must be [batch, features] with a known number of features, received ",
                      shape);
   }
-  const int64_t columns = gates_ * units();
+  const int64_t columns = gates() * units();
   kernel_ = add_weight({.name = "kernel",
                         .shape = {shape[1], columns},
                         .initializer = settings_.kernel_initializer,
@@ -89,7 +91,7 @@ RecurrentCell::Masks RecurrentCell::draw_masks(const Tensor& input_ones, const T
                                                bool training) const {
   Masks out;
   if (!training) return out;
-  const int count = settings_.recurrent_dropout != 0 ? gates_ : 1;
+  const int count = settings_.recurrent_dropout != 0 ? gates() : 1;
   const auto draw = [&](const layers::Dropout& dropout, const Tensor& x) {
     std::vector<Tensor> masks;
     for (int i = 0; i < count; ++i) masks.push_back(dropout(x, {.training = true}));
@@ -103,7 +105,7 @@ RecurrentCell::Masks RecurrentCell::draw_masks(const Tensor& input_ones, const T
 Tensor RecurrentCell::project(const Tensor& x, const Masks& masks) const {
   const Tensor kernel = kernel_;
   const std::vector<Tensor> parts =
-      masks.inputs.size() > 1 ? ops::split(kernel, gates_) : std::vector<Tensor>();
+      masks.inputs.size() > 1 ? ops::split(kernel, gates()) : std::vector<Tensor>();
   const Tensor out = masked_product(x, masks.inputs, kernel, parts);
   const Tensor bias = input_bias();
   return bias ? out + bias : out;
@@ -111,7 +113,7 @@ Tensor RecurrentCell::project(const Tensor& x, const Masks& masks) const {
 
 RecurrentCell::RecurrentKernels RecurrentCell::recurrent_kernels(const Masks& masks) const {
   RecurrentKernels out{.all = recurrent_kernel_, .of_gates = {}};
-  if (masks.states.size() > 1) out.of_gates = ops::split(out.all, gates_);
+  if (masks.states.size() > 1) out.of_gates = ops::split(out.all, gates());
   return out;
 }
 

@@ -1,10 +1,9 @@
-#include <keel/layers/recurrent/recurrent_layer.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/variable_paths.h>
+#include <keel/layers/recurrent/internal/cell_settings.h>
 
 namespace keel {
 namespace {
@@ -25,7 +24,7 @@ std::vector<Tensor> mask_steps(const Tensor& mask) { return ops::split(mask, mas
 
 struct RecurrentLayer::Result {
   std::vector<Tensor> outputs;  // of all steps, or of the last step only
-  States states;
+  RecurrentCell::States states;
 };
 
 Tensors recurrent_inputs(const Tensors& sequences, const std::vector<Tensor>& initial_state) {
@@ -46,6 +45,11 @@ Tensor RecurrentLayer::operator()(const Tensor& sequences, const CallOptions& op
 
 Tensors RecurrentLayer::replay(const Tensors& inputs, const keel::CallOptions& options) {
   return Layer::operator()(inputs, options);
+}
+
+Config RecurrentLayer::config_of(Config options) const {
+  options.set("zero_output_for_mask", loop_.zero_output_for_mask);
+  return options;
 }
 
 void RecurrentLayer::reset_states() {
@@ -88,10 +92,10 @@ void RecurrentLayer::build_weights(const Specs& inputs) {
 }
 
 // Returns the given states, the stored states, or zeros.
-RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int64_t batch) const {
+RecurrentCell::States RecurrentLayer::initial_states(const Tensors& inputs, int64_t batch) const {
   const Shape shape = {batch, cell_->units()};
   const auto count = static_cast<size_t>(cell_->state_count());
-  States out;
+  RecurrentCell::States out;
   if (!inputs.is_leaf() && inputs.items().size() > 1) {
     if (inputs.items().size() != count + 1) {
       throw ValueError(caller(), ": initial_state must have ", count, " tensors, received ",
@@ -119,8 +123,8 @@ RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int
 }
 
 // Projects the inputs of all steps in one product, then runs the steps one after the other.
-RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask, States states,
-                                           bool training) const {
+RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask,
+                                           RecurrentCell::States states, bool training) const {
   const int64_t batch = x.dim(0), steps = x.dim(1);
   RecurrentCell::Masks dropped;
   if (training) {
@@ -137,7 +141,7 @@ RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask, 
   Tensor previous = zeros;
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t t = loop_.go_backwards ? steps - 1 - i : i;
-    States next = step(projected[t], states);
+    RecurrentCell::States next = step(projected[t], states);
     Tensor output = next[0];
     if (mask) {
       output = ops::where(counts[t], output, loop_.zero_output_for_mask ? zeros : previous);
@@ -153,7 +157,8 @@ RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask, 
   return out;
 }
 
-Tensors RecurrentLayer::outputs_of(const Tensor& output, const States& states) const {
+Tensors RecurrentLayer::outputs_of(const Tensor& output,
+                                   const RecurrentCell::States& states) const {
   if (!loop_.return_state) return output;
   Tensors::Items items = {output};
   items.insert(items.end(), states.begin(), states.end());
@@ -165,7 +170,7 @@ Tensors RecurrentLayer::call(const Tensors& inputs, const CallContext& context) 
   check_sequences(given.shape());
   const Tensor x = as_dtype(given, dtype());
   const int64_t batch = x.dim(0), units = cell_->units();
-  States states = initial_states(inputs, batch);
+  RecurrentCell::States states = initial_states(inputs, batch);
   if (any_symbolic(inputs)) {
     const Shape shape =
         loop_.return_sequences ? Shape{batch, x.dim(1), units} : Shape{batch, units};

@@ -1,14 +1,14 @@
-#include <keel/layers/regularization/alpha_dropout.h>
-
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/regularization/internal/noise.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 
 AlphaDropoutLayer::AlphaDropoutLayer(Options options)
-    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   noise::check_rate(options_.rate, true, caller());
   noise::check_shape(options_.noise_shape, caller());
 }
@@ -27,6 +27,6 @@ Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) 
   return x * ops::scale(kept, a) + offset;
 }
 
-KEEL_REGISTER(Layer, AlphaDropoutLayer)
+KEEL_REGISTER(Layer, AlphaDropoutLayer, .package = "keras", .call = "inputs, training")
 
 }  // namespace keel

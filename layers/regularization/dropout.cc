@@ -1,11 +1,10 @@
-#include <keel/layers/regularization/dropout.h>
-
 #include <keel/layers/registry.h>
+#include <keel/layers/regularization/internal/noise.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 
-DropoutLayer::DropoutLayer(Options options)
-    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+DropoutLayer::DropoutLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   noise::check_rate(options_.rate, false, caller());
   noise::check_shape(options_.noise_shape, caller());
 }
@@ -16,6 +15,6 @@ Tensor DropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const
   return noise::dropout(x, options_.rate, shape, random);
 }
 
-KEEL_REGISTER(Layer, DropoutLayer)
+KEEL_REGISTER(Layer, DropoutLayer, .package = "keras", .call = "inputs, training")
 
 }  // namespace keel

@@ -1,14 +1,14 @@
-#include <keel/layers/regularization/gaussian_dropout.h>
-
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/regularization/internal/noise.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 
 GaussianDropoutLayer::GaussianDropoutLayer(Options options)
-    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   noise::check_rate(options_.rate, true, caller());
 }
 
@@ -17,6 +17,6 @@ Tensor GaussianDropoutLayer::disturb(const Tensor& x, const RandomNumbers& rando
   return x * noise::normal(x.shape(), x.dtype(), 1, stddev, random);
 }
 
-KEEL_REGISTER(Layer, GaussianDropoutLayer)
+KEEL_REGISTER(Layer, GaussianDropoutLayer, .package = "keras", .call = "inputs, training")
 
 }  // namespace keel

@@ -1,11 +1,11 @@
-#include <keel/layers/regularization/spatial_dropout1d.h>
-
 #include <keel/layers/registry.h>
+#include <keel/layers/regularization/internal/noise.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel {
 
 SpatialDropout1DLayer::SpatialDropout1DLayer(Options options)
-    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   noise::check_rate(options_.rate, false, caller());
 }
 
@@ -17,6 +17,7 @@ Tensor SpatialDropout1DLayer::disturb(const Tensor& x, const RandomNumbers& rand
   return noise::dropout(x, options_.rate, x.shape().with(1, 1), random);
 }
 
-KEEL_REGISTER(Layer, SpatialDropout1DLayer)
+KEEL_REGISTER(Layer, SpatialDropout1DLayer, .package = "keras", .call = "inputs, training",
+              .ignored_keys = "noise_shape=null")
 
 }  // namespace keel

@@ -1,14 +1,12 @@
-#include <keel/layers/reshaping/permute.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/reshaping/reshaping.h>
 
 namespace keel {
 
-PermuteLayer::PermuteLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+PermuteLayer::PermuteLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   std::vector<int> sorted = options_.dims;
   std::ranges::sort(sorted);
   bool in_order = !sorted.empty();
@@ -29,6 +27,6 @@ Tensor PermuteLayer::call(const Tensor& x, const CallContext&) {
   return ops::transpose(x, permutation);
 }
 
-KEEL_REGISTER(Layer, PermuteLayer)
+KEEL_REGISTER(Layer, PermuteLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,12 +1,11 @@
-#include <keel/layers/reshaping/repeat_vector.h>
-
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/reshaping/reshaping.h>
 
 namespace keel {
 
 RepeatVectorLayer::RepeatVectorLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (options_.n <= 0) {
     throw ValueError("RepeatVector ", name(), ": n must be positive, received ", options_.n);
   }
@@ -20,6 +19,6 @@ Tensor RepeatVectorLayer::call(const Tensor& x, const CallContext&) {
   return ops::broadcast_to(ops::expand_dims(x, 1), {x.dim(0), options_.n, x.dim(1)});
 }
 
-KEEL_REGISTER(Layer, RepeatVectorLayer)
+KEEL_REGISTER(Layer, RepeatVectorLayer, .package = "keras")
 
 }  // namespace keel

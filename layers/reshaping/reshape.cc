@@ -1,9 +1,8 @@
-#include <keel/layers/reshaping/reshape.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
@@ -29,8 +28,7 @@ Shape resolve(const std::string& caller, const Shape& target, const Shape& sampl
 
 }  // namespace
 
-ReshapeLayer::ReshapeLayer(Options options)
-    : TensorLayer(kClassName, options), options_(std::move(options)) {
+ReshapeLayer::ReshapeLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
   const auto& target = options_.target_shape;
   if (std::ranges::count(target, -1) > 1 ||
       std::ranges::any_of(target, [](int64_t dim) { return dim < -1; })) {
@@ -58,6 +56,6 @@ std::optional<PlanValues> ReshapeLayer::plan(Planner& planner, const PlanValues&
   return planner.reshaped((*x)[0], resolve("Reshape " + name(), Shape(options_.target_shape), row));
 }
 
-KEEL_REGISTER(Layer, ReshapeLayer)
+KEEL_REGISTER(Layer, ReshapeLayer, .package = "keras")
 
 }  // namespace keel

@@ -10,7 +10,7 @@
 namespace keel {
 
 BruteForceRetrievalLayer::BruteForceRetrievalLayer(Options options)
-    : Layer(kClassName, options), options_(std::move(options)) {
+    : OptionsLayer(kClassName, std::move(options)) {
   if (options_.k < 1) {
     throw ValueError("BruteForceRetrieval ", name(), ": k must be positive, received ", options_.k);
   }
@@ -81,6 +81,6 @@ Tensors BruteForceRetrievalLayer::call(const Tensors& inputs, const CallContext&
   return result(std::move(scores), ids.reshaped(shape));
 }
 
-KEEL_REGISTER(Layer, BruteForceRetrievalLayer)
+KEEL_REGISTER(Layer, BruteForceRetrievalLayer, .package = "keras_rs")
 
 }  // namespace keel

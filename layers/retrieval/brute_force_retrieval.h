@@ -33,10 +33,9 @@ struct BruteForceRetrievalOptions {
 //
 // The candidates are not weights, so configs and files do not contain them: set them again after
 // loading and whenever they change, but not while a call runs.
-class BruteForceRetrievalLayer final : public Layer {
+class BruteForceRetrievalLayer final : public OptionsLayer<BruteForceRetrievalOptions, Layer> {
  public:
   static constexpr char kClassName[] = "BruteForceRetrieval";
-  using Options = BruteForceRetrievalOptions;
   explicit BruteForceRetrievalLayer(Options options);  // throws ValueError unless k > 0
 
   // Replaces the candidates, possibly by another number of them. `candidate_embeddings` are
@@ -47,15 +46,12 @@ class BruteForceRetrievalLayer final : public Layer {
   const Tensor& candidate_embeddings() const { return embeddings_; }  // empty if not set
   const Tensor& candidate_ids() const { return ids_; }                // empty if positions are used
 
-  Config get_config() const override { return to_config(options_); }
-
  private:
   // Throws RuntimeError without candidates, and ValueError for queries of another dimension.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensors result(Tensor scores, Tensor ids) const;
   void check_query(const Tensor& query) const;
 
-  const Options options_;
   Tensor embeddings_, ids_;
 };
 

@@ -39,7 +39,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/serving/steps/tensor_view.h>
+#include <keel/layers/serving/steps/plan_step.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {
@@ -47,7 +47,7 @@ namespace keel {
 // Options of ServingPlan.
 struct ServingPlanOptions {
   // "float32", or "int8": tables that the plan looks up directly are converted to rows of 8-bit
-  // values with one scale and one offset each (framework/int8_table.h), which needs a quarter of
+  // values with one scale and one offset each, which needs a quarter of
   // the memory traffic. The error of an element is at most half of (max - min) / 255 of its row.
   // Tables of called layers are not converted.
   std::string table_dtype = "float32";
@@ -56,6 +56,7 @@ struct ServingPlanOptions {
 // A compiled model.
 class ServingPlan {
  public:
+  // Number of rows of a piece of a larger batch.
   static constexpr int64_t kPieceRows = 96;
 
   // Compiles `model`, which the plan keeps alive. Throws

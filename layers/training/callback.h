@@ -1,8 +1,12 @@
 // Callback: base class of objects that fit, evaluate and predict notify (keras.callbacks.Callback).
+// ResumePoint: the epoch and step at which fit resumes. History: the logs of each epoch of fit
+// (keras.callbacks.History).
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +15,7 @@
 
 #include <keel/framework/base/handle.h>
 #include <keel/framework/tensor.h>
-#include <keel/layers/training/compile/logs.h>
+#include <keel/layers/training/compile/step_data.h>
 
 namespace keel {
 
@@ -21,7 +25,7 @@ class Callback;
 
 // Describes the run that is about to start.
 struct CallbackParams {
-  int64_t epochs = 1;
+  int64_t epochs = 1;                     // end of the range of epochs; see FitOptions
   std::optional<int64_t> steps = {};      // steps per epoch, if known
   bool validates = false;                 // true if any epoch is followed by a validation
   std::vector<Callback*> callbacks = {};  // all callbacks of the run, in the user's order
@@ -68,7 +72,9 @@ class Callback {
   // state of a callback of the same class. That state has at least the names that state() returns
   // at that time.
   using State = std::map<std::string, Tensor>;
+  // Returns the current state.
   virtual State state() const { return {}; }
+  // Continues from the state of an earlier run.
   virtual void set_state(const State&) {}
 
   // Called before all other members. The model outlives the run.
@@ -77,7 +83,7 @@ class Callback {
 
  protected:
   Model& model() const;  // throws RuntimeError before set_model()
-  const CallbackParams& params() const { return params_; }
+  const CallbackParams& params() const { return params_; }  // of the current run
 
  private:
   Model* model_ = nullptr;
@@ -91,5 +97,41 @@ template <std::derived_from<Callback> T, class... Args>
 Handle<T> make_callback(Args&&... args) {
   return Handle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
 }
+
+// Set by a callback to make fit resume.
+struct ResumePoint {
+  int64_t epoch = 0;  // first epoch to run; may be one past the last epoch
+  int64_t step = 0;   // first step of that epoch; the batches before it are skipped
+  // Restores all state. Called once the model is built. If `step` > 0, it is called after the
+  // callbacks' on_epoch_begin(); otherwise before it.
+  std::function<void()> restore = {};
+};
+
+// Holds the values of each log name over the epochs that ran.
+class History {
+ public:
+  // Adds the logs of an epoch. Epochs may have different names.
+  void append(int64_t epoch, const Logs& logs);
+
+  const std::vector<int64_t>& epochs() const { return epochs_; }  // numbers of the epochs that ran
+  // Returns the values of `name` over the epochs; NaN for an epoch without that name. Throws
+  // ValueError, listing the known names, if no epoch has it.
+  const std::vector<double>& operator[](const std::string& name) const;
+  bool contains(const std::string& name) const { return values_.contains(name); }
+  // Returns all log names, sorted.
+  std::vector<std::string> names() const;
+  // Returns the logs of the last epoch; empty before the first.
+  const Logs& last() const { return last_; }
+
+  // Writes a CSV file with one line per epoch. The first column is "epoch", counted from 0 as
+  // CSVLogger does; the others are the values, "NA" where one is missing. Throws IoError if the
+  // file cannot be written.
+  void save_csv(const std::filesystem::path& path) const;
+
+ private:
+  std::vector<int64_t> epochs_;
+  std::map<std::string, std::vector<double>> values_;
+  Logs last_;
+};
 
 }  // namespace keel

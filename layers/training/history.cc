@@ -1,11 +1,10 @@
-#include <keel/layers/training/history.h>
-
 #include <cmath>
 #include <limits>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/internal/atomic_file.h>
-#include <keel/layers/training/internal/number_text.h>
+#include <keel/framework/base/internal/text.h>
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 namespace {
@@ -52,7 +51,7 @@ void History::save_csv(const std::filesystem::path& path) const {
   for (size_t i = 0; i < epochs_.size(); ++i) {
     text += std::to_string(epochs_[i]);
     for (const auto& [name, values] : values_) {
-      text += "," + (std::isnan(values[i]) ? std::string("NA") : shortest_text(values[i]));
+      text += "," + (std::isnan(values[i]) ? std::string("NA") : number_text(values[i]));
     }
     text += '\n';
   }

@@ -5,6 +5,7 @@
 #include <keel/layers/training/compile/internal/compile_config.h>
 #include <keel/layers/training/internal/loop.h>
 #include <keel/layers/training/internal/predict_step.h>
+#include <keel/layers/training/internal/train_step.h>
 
 namespace keel {
 namespace {
@@ -21,6 +22,15 @@ Tensors one_batch(const char* caller, const Tensors& x, const Tensors& y,
   const Tensors batch = pack_x_y_sample_weight({x, y, options.sample_weight}, caller);
   return options.class_weight.empty() ? batch
                                       : with_class_weights(batch, options.class_weight, caller);
+}
+
+// Calls `body` with the step that runs or, in a training loop of the user's own, with one that
+// knows no global batch.
+template <class Fn>
+auto in_step(Trainer& trainer, Model& model, const Fn& body) {
+  if (trainer.step() != nullptr) return body(*trainer.step());
+  TrainStep outside(trainer, model);
+  return body(outside);
 }
 
 }  // namespace
@@ -158,7 +168,7 @@ Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOpti
   Trainer& with = run.trainer();
   const Trainer::Batch batch = split(with.strategy(), one_batch(kCaller, x, y, options));
   if (options.reset_metrics) with.reset(*this);
-  with.train_step(*this, batch, {.caller = kCaller});
+  TrainStep(with, *this, batch, {.caller = kCaller}).run();
   return with.logs(*this);
 }
 
@@ -168,7 +178,7 @@ Logs Model::test_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptio
   Trainer& with = run.trainer();
   const Trainer::Batch batch = split(with.strategy(), one_batch(kCaller, x, y, options));
   if (options.reset_metrics) with.reset(*this);
-  with.test_step(*this, batch, {.caller = kCaller});
+  TrainStep(with, *this, batch, {.training = false, .caller = kCaller}).run();
   return with.logs(*this);
 }
 
@@ -177,11 +187,11 @@ Tensors Model::predict_on_batch(const Tensors& x) {
 }
 
 Logs Model::train_step(const Tensors& data) {
-  return trainer("train_step").train_replica(*this, data);
+  return in_step(trainer("train_step"), *this, [&](TrainStep& step) { return step.train(data); });
 }
 
 Logs Model::test_step(const Tensors& data) {
-  return trainer("test_step").test_replica(*this, data);
+  return in_step(trainer("test_step"), *this, [&](TrainStep& step) { return step.test(data); });
 }
 
 Tensors Model::predict_step(const Tensors& data) {
@@ -189,11 +199,13 @@ Tensors Model::predict_step(const Tensors& data) {
 }
 
 Tensor Model::compute_loss(const StepData& data, const Tensors& outputs) {
-  return trainer("compute_loss").loss_of(*this, data, outputs);
+  return in_step(trainer("compute_loss"), *this,
+                 [&](TrainStep& step) { return step.loss(data, outputs); });
 }
 
 void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
-  trainer("compute_metrics").update_metrics(*this, data, outputs);
+  in_step(trainer("compute_metrics"), *this,
+          [&](TrainStep& step) { step.update_metrics(data, outputs); });
 }
 
 std::vector<MetricHandle> Model::metrics() const {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <keel/layers/layer.h>
+#include <keel/layers/training/callback.h>
 #include <keel/layers/training/compile/compile_options.h>
-#include <keel/layers/training/resume_point.h>
 #include <keel/layers/training/training_options.h>
 
 namespace keel {

@@ -12,8 +12,8 @@ class TerminalProgress;
 
 // Options of ProgbarLogger.
 struct ProgbarLoggerOptions {
-  Verbose verbose = Verbose::kAuto;
-  std::ostream* output = nullptr;  // null: std::cout. Must outlive the callback
+  Verbose verbose = Verbose::kAuto;  // what to print
+  std::ostream* output = nullptr;    // null: std::cout. Must outlive the callback
 };
 
 // Prints progress on rank 0. fit, evaluate and predict add one of these unless `verbose` is

@@ -8,9 +8,7 @@
 
 #include <keel/framework/data/dataset.h>
 #include <keel/layers/training/callback.h>
-#include <keel/layers/training/compile/class_weight.h>
 #include <keel/layers/training/compile/step_data.h>
-#include <keel/layers/training/history.h>
 
 namespace keel {
 
@@ -26,12 +24,14 @@ enum class Verbose {
 // batched like the training data.
 struct ValidationData {
   ValidationData() = default;
+  // Uses the batches of a dataset.
   ValidationData(data::Dataset batches) : dataset(std::move(batches)) {}  // NOLINT: implicit
+  // Uses arrays. Without labels, the model must add its own losses.
   ValidationData(Tensors features, Tensors labels = {}, Tensors weights = {})
       : arrays(pack_x_y_sample_weight({std::move(features), std::move(labels), std::move(weights)},
                                       "validation_data")) {}
-  std::optional<data::Dataset> dataset = {};
-  std::optional<Tensors> arrays = {};  // (x, y) or (x, y, sample_weight)
+  std::optional<data::Dataset> dataset = {};  // batches x, (x, y) or (x, y, sample_weight)
+  std::optional<Tensors> arrays = {};         // (x, y) or (x, y, sample_weight)
 };
 
 // Options of Model::fit (keras.Model.fit).
@@ -44,10 +44,10 @@ struct FitOptions {
   // Weights of the samples, for arrays only: one tensor [rows] for all outputs, or a structure like
   // that of the labels.
   Tensors sample_weight = {};
-  ClassWeight class_weight = {};  // by class; requires a single output and no sample weights
-  Verbose verbose = Verbose::kAuto;
-  std::vector<CallbackHandle> callbacks = {};
-  ValidationData validation_data = {};
+  ClassWeight class_weight = {};     // by class; requires a single output and no sample weights
+  Verbose verbose = Verbose::kAuto;  // what to print
+  std::vector<CallbackHandle> callbacks = {};  // notified in this order
+  ValidationData validation_data = {};         // evaluated after epochs; see validation_freq
   // Fraction in [0, 1) of the arrays, taken from their end, that is used for validation.
   double validation_split = 0;
   // If unset, an epoch is one pass. If set, an epoch has that many batches; it continues in the
@@ -63,18 +63,18 @@ struct FitOptions {
 
 // Options of Model::evaluate.
 struct EvaluateOptions {
-  int64_t batch_size = 32;     // rows of a global batch; for arrays only
-  Tensors sample_weight = {};  // for arrays only; see FitOptions
-  Verbose verbose = Verbose::kAuto;
-  std::vector<CallbackHandle> callbacks = {};
+  int64_t batch_size = 32;                     // rows of a global batch; for arrays only
+  Tensors sample_weight = {};                  // for arrays only; see FitOptions
+  Verbose verbose = Verbose::kAuto;            // what to print
+  std::vector<CallbackHandle> callbacks = {};  // notified in this order
   std::optional<int64_t> steps = {};  // number of batches; all if unset or if there are fewer
 };
 
 // Options of Model::predict.
 struct PredictOptions {
-  int64_t batch_size = 32;  // rows of a global batch; for arrays only
-  Verbose verbose = Verbose::kAuto;
-  std::vector<CallbackHandle> callbacks = {};
+  int64_t batch_size = 32;                     // rows of a global batch; for arrays only
+  Verbose verbose = Verbose::kAuto;            // what to print
+  std::vector<CallbackHandle> callbacks = {};  // notified in this order
   std::optional<int64_t> steps = {};  // number of batches; all if unset or if there are fewer
 };
 

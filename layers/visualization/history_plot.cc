@@ -1,5 +1,3 @@
-#include <keel/layers/visualization/history_plot.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/layers/visualization/internal/plot_axis.h>
 #include <keel/layers/visualization/internal/xml_text.h>
+#include <keel/layers/visualization/visualization.h>
 
 namespace keel {
 namespace {

@@ -1,5 +1,3 @@
-#include <keel/layers/visualization/plot_model.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/visualization/internal/shape_text.h>
 #include <keel/layers/visualization/internal/xml_text.h>
+#include <keel/layers/visualization/visualization.h>
 
 namespace keel {
 namespace {

@@ -1,5 +1,3 @@
-#include <keel/layers/visualization/summary.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -7,11 +5,14 @@
 #include <map>
 #include <optional>
 
+#include <keel/framework/update_rule.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/internal/layer_state.h>
 #include <keel/layers/visualization/internal/shape_text.h>
 #include <keel/layers/visualization/internal/text_table.h>
+#include <keel/layers/visualization/visualization.h>
+#include <keel/optimizers/step/optimizer_slots.h>
 
 namespace keel {
 namespace {
@@ -44,10 +45,13 @@ std::optional<Parameters> optimizer_parameters(const Model& model) {
     out.count += 1;
     out.bytes += static_cast<int64_t>(size_of(shared.dtype()));
   }
-  const auto slots = static_cast<int64_t>(optimizer->slot_specs().size());
   for (const Variable& variable : model.trainable_variables()) {
     if (variable.is_virtual()) continue;
-    const int64_t size = slots * variable.shape().size();
+    int64_t size = 0;
+    for (size_t s = 0; s < optimizer->slot_specs().size(); ++s) {
+      const auto shape = slot_shape(optimizer->rule(), s, variable);
+      if (shape) size += shape->size();
+    }
     out.count += size;
     out.bytes += size * static_cast<int64_t>(size_of(variable.dtype()));
   }

@@ -1,11 +1,11 @@
-#include <keel/layers/wrappers/bidirectional.h>
-
 #include <algorithm>
 #include <array>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/internal/variable_paths.h>
+#include <keel/layers/recurrent/internal/cell_settings.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/wrappers/wrappers.h>
 
 namespace keel {
 namespace {
@@ -66,7 +66,7 @@ BidirectionalLayer::BidirectionalLayer(Options options)
 }
 
 void BidirectionalLayer::check_layers() const {
-  const RecurrentLoop &forward = forward_->loop(), &backward = backward_->loop();
+  const RecurrentLayer::Loop &forward = forward_->loop(), &backward = backward_->loop();
   if (forward.go_backwards == backward.go_backwards) {
     throw ValueError("Bidirectional ", name(),
                      ": layer and backward_layer must differ in go_backwards, received ",
@@ -141,7 +141,7 @@ Tensors BidirectionalLayer::call(const Tensors& inputs, const CallContext&) {
   const auto half = states.begin() + static_cast<std::ptrdiff_t>(states.size() / 2);
   const Tensors forward = forward_(Tensors(x), {.initial_state = {states.begin(), half}});
   const Tensors backward = backward_(Tensors(x), {.initial_state = {half, states.end()}});
-  const RecurrentLoop& loop = forward_->loop();
+  const RecurrentLayer::Loop& loop = forward_->loop();
   const auto output_of = [&](const Tensors& result) {
     return loop.return_state ? result[0].tensor() : result.tensor();
   };
@@ -203,6 +203,7 @@ std::shared_ptr<Layer> BidirectionalLayer::from_config(const Config& config) {
   return std::make_shared<BidirectionalLayer>(std::move(options));
 }
 
-KEEL_REGISTER(Layer, BidirectionalLayer)
+KEEL_REGISTER(Layer, BidirectionalLayer, .package = "keras",
+              .call = "sequences, initial_state, mask, training")
 
 }  // namespace keel

@@ -1,8 +1,7 @@
-#include <keel/layers/wrappers/time_distributed.h>
-
 #include <keel/autodiff/ops.h>
 #include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/wrappers/wrappers.h>
 
 namespace keel {
 namespace {
@@ -86,6 +85,6 @@ std::shared_ptr<Layer> TimeDistributedLayer::from_config(const Config& config) {
   return std::make_shared<TimeDistributedLayer>(std::move(options));
 }
 
-KEEL_REGISTER(Layer, TimeDistributedLayer)
+KEEL_REGISTER(Layer, TimeDistributedLayer, .package = "keras", .call = "inputs, training, mask")
 
 }  // namespace keel

@@ -1,10 +1,11 @@
-// keras_rs::TableConfig and FeatureConfig: describe the tables of a DistributedEmbedding and the
-// features that look up ids in them (keras_rs.layers.TableConfig, FeatureConfig).
+// The arguments of a DistributedEmbedding: tables and features (keras_rs.layers.TableConfig,
+// FeatureConfig), the stacking of tables, and the policy of id limits.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <keel/framework/initializers.h>
 #include <keel/framework/nest.h>
@@ -27,8 +28,9 @@ struct TableConfig {
       "auto";  // "sparsecore", "default_device", or "auto": sparse cores if present
   // Limits on the ids that one replica's batch sends to one sparse core; see IdLimitPolicy.
   int64_t max_ids_per_partition = 256;
-  int64_t max_unique_ids_per_partition = 256;
+  int64_t max_unique_ids_per_partition = 256;  // counts repeated ids once
 
+  // Calls field(name, member) for each member.
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("vocabulary_size", self.vocabulary_size);
@@ -53,30 +55,65 @@ inline Table make_table(TableConfig config) {
 // Describes one feature. The first dimension of shapes is the *global* batch; dimensions may be
 // kUnknown.
 struct FeatureConfig {
-  std::string name = {};
-  Table table = nullptr;
+  std::string name = {};  // of the feature, for files
+  Table table = nullptr;  // required: the table that the feature looks up
   // Required: [batch], one id for each sample; or [batch, n], exactly n dense ids or at most n
   // sparse or ragged ids. Longer sparse and ragged rows are truncated to n ids.
   Shape input_shape = {};
   Shape output_shape = {};  // required: [batch, embedding_dim]
 };
 
-// Returns the table's initializer, or the default one if it is unset.
-Initializer table_initializer(const TableConfig& table);
-
-// Throws ValueError, naming `path`, for a feature without a table; for shapes other than those
-// described above; and for a table whose name is empty or contains '/', whose dimensions are not
-// positive, or whose combiner or placement is unknown.
-void check_feature(const std::string& path, const FeatureConfig& feature);
-
-// Encodes the structure of features, with tables referred to by position, and the tables, each
-// once, in order of first use:
-//   {"feature_configs": {"user": {"name", "table": 0, "input_shape", "output_shape"}, ...},
-//    "tables": [{"name", "vocabulary_size", ...}, ...]}
-Config encode_feature_configs(const Nest<FeatureConfig>& features);
-// Decodes features. Features that shared a table share one again, and so do tables that shared an
-// optimizer. Throws ValueError for a table position that is out of range and under the conditions
-// of from_config.
-Nest<FeatureConfig> decode_feature_configs(const Config& features, const Config& tables);
-
 }  // namespace keel::keras_rs
+
+namespace keel {
+
+// Selects the tables to stack: "auto", none (std::nullopt), the tables of one list of names, or
+// those of each of several lists.
+class TableStacking {
+ public:
+  // Stacks all tables that fit together. Throws ValueError unless `text` is "auto".
+  TableStacking(const char* text);  // NOLINT: implicit
+  // Stacks no tables.
+  TableStacking(std::nullopt_t) {}  // NOLINT: implicit
+  // Makes one stack of the tables with these names.
+  TableStacking(std::vector<std::string> names)  // NOLINT: implicit
+      : lists_({std::move(names)}), one_list_(true) {}
+  // Makes one stack of each list.
+  TableStacking(std::vector<std::vector<std::string>> lists)  // NOLINT: implicit
+      : lists_(std::move(lists)) {}
+
+  // Returns true for "auto".
+  bool is_auto() const { return auto_; }
+  // Returns the lists of table names; empty for "auto" and for none.
+  const std::vector<std::vector<std::string>>& lists() const { return lists_; }
+
+  // Encode and decode "auto", null or the lists.
+  friend Config encode(const TableStacking& stacking);
+  friend void decode(const Config& config, TableStacking& stacking);  // See encode().
+
+ private:
+  bool auto_ = false;
+  std::vector<std::vector<std::string>> lists_ = {};
+  bool one_list_ = false;  // encode() writes the list as given
+};
+
+// The policy for ids beyond TableConfig::max_ids_per_partition and max_unique_ids_per_partition,
+// the numbers of ids that one replica's batch sends to one partition, which is a sparse core.
+// Hardware has buffers of these sizes. This engine does not need them, so limits only apply on
+// request.
+enum class IdLimitPolicy {
+  kUnlimited,  // ignores the limits and counts nothing
+  kError,      // throws ValueError before anything is looked up
+  kDrop,       // drops the ids and counts them
+};
+
+// Statistics of the lookups of one table.
+struct IdStatistics {
+  // The largest demand of one batch, including dropped ids. Limits of this size would have dropped
+  // nothing.
+  int64_t max_ids_per_partition = 0;
+  int64_t max_unique_ids_per_partition = 0;  // the same for distinct ids
+  int64_t dropped_ids = 0;  // number of ids dropped so far, under IdLimitPolicy::kDrop
+};
+
+}  // namespace keel

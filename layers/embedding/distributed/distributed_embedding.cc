@@ -5,8 +5,10 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/distributed/internal/feature_configs.h>
+#include <keel/layers/embedding/distributed/internal/id_limits.h>
 #include <keel/layers/embedding/distributed/internal/sparse_core.h>
-#include <keel/layers/embedding/tables/id_rows.h>
+#include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -425,8 +427,14 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
   for (const auto& [entry, values] : assignments) entry->set(*values);
 }
 
-std::vector<TableStack> DistributedEmbeddingLayer::table_stacks() const {
-  return sparse_core_ == nullptr ? std::vector<TableStack>{} : sparse_core_->stacks();
+std::vector<std::vector<std::string>> DistributedEmbeddingLayer::table_stacks() const {
+  std::vector<std::vector<std::string>> out;
+  if (sparse_core_ == nullptr) return out;
+  for (const TableStack& stack : sparse_core_->stacks()) {
+    std::vector<std::string>& names = out.emplace_back();
+    for (const StackMember& member : stack.members) names.push_back(member.name);
+  }
+  return out;
 }
 
 std::map<std::string, IdStatistics> DistributedEmbeddingLayer::id_statistics() const {
@@ -492,6 +500,6 @@ std::shared_ptr<DistributedEmbeddingLayer> DistributedEmbeddingLayer::from_confi
   return std::make_shared<DistributedEmbeddingLayer>(std::move(options));
 }
 
-KEEL_REGISTER(Layer, DistributedEmbeddingLayer)
+KEEL_REGISTER(Layer, DistributedEmbeddingLayer, .package = "keras_rs", .call = "inputs, training")
 
 }  // namespace keel

@@ -3,7 +3,7 @@
 //
 // The embedding engine of a TPUStrategy provides the sparse cores, one for each replica.
 // Placements:
-//   sparsecore      Tables are stacked (table_stacking.h), sharded over the replicas and trained
+//   sparsecore      Tables are stacked (TableStacking), sharded over the replicas and trained
 //                   by their own optimizers. One virtual variable represents all of them, as in
 //                   TPUEmbedding (tpu_embedding.h).
 //   default_device  Each table is an EmbedReduce sublayer, trained by the model's optimizer.
@@ -20,11 +20,9 @@
 #include <vector>
 
 #include <keel/layers/embedding/distributed/distributed_config.h>
-#include <keel/layers/embedding/distributed/id_limits.h>
-#include <keel/layers/embedding/distributed/table_stacking.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/layer.h>
-#include <keel/layers/sublayer_attributes.h>
+#include <keel/layers/layer_types.h>
 
 namespace keel {
 
@@ -32,20 +30,20 @@ class SparseCore;
 
 // Options of DistributedEmbeddingLayer.
 struct DistributedEmbeddingOptions {
-  Nest<keras_rs::FeatureConfig> feature_configs;
-  TableStacking table_stacking = "auto";  // how tables on sparse cores are stacked
-  bool update_stats = false;              // not supported (ValueError); see id_limit_policy
+  Nest<keras_rs::FeatureConfig> feature_configs;  // required: the features, in any structure
+  TableStacking table_stacking = "auto";          // how tables on sparse cores are stacked
+  bool update_stats = false;                      // not supported (ValueError); see id_limit_policy
   // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
   // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
-  std::string name = {};
-  bool trainable = true;
+  std::string name = {};   // of the layer; empty: chosen from its class
+  bool trainable = true;   // false: its variables are not trained
   DTypePolicy dtype = {};  // policy of tables on the default device
 };
 
 // Options of one call of DistributedEmbeddingLayer.
 struct DistributedEmbeddingCallOptions {
-  std::optional<bool> training = {};
+  std::optional<bool> training = {};  // unset: that of the surrounding call
   // The weights, with the structure of the features. An empty leaf means ones. Layouts and shapes
   // are those of EmbedReduce, except that sparse cores do not support one weight for each element.
   std::optional<Nest<std::optional<TensorLike>>> weights = {};
@@ -61,13 +59,16 @@ struct DistributedEmbeddingCallOptions {
 // layer.
 class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
  public:
-  static constexpr char kClassName[] = "DistributedEmbedding";
-  using Options = DistributedEmbeddingOptions;
-  using CallOptions = DistributedEmbeddingCallOptions;
+  static constexpr char kClassName[] = "DistributedEmbedding";  // the name of the class in configs
+  using Options = DistributedEmbeddingOptions;                  // arguments of the constructor
+  using CallOptions = DistributedEmbeddingCallOptions;          // arguments of a call
 
-  // Throws ValueError under the conditions of keras_rs::check_feature and stack_tables; for two
-  // tables with the same name; for two features with the same path; for placement sparsecore
-  // without sparse cores; and for update_stats. The layer copies the tables' configs.
+  // Throws ValueError for a feature without a table; for shapes other than FeatureConfig describes;
+  // for a table whose name is empty or contains '/', whose dimensions are not positive, or whose
+  // combiner or placement is unknown; for two tables with the same name; for two features with the
+  // same path; for placement sparsecore without sparse cores; for a table_stacking that names a
+  // table twice, an unknown table, or tables that differ in padded dim, optimizer or combiner; and
+  // for update_stats. The layer copies the tables' configs.
   explicit DistributedEmbeddingLayer(Options options);
   ~DistributedEmbeddingLayer() override;
 
@@ -97,21 +98,24 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // changing any table. Throws RuntimeError before the layer is built.
   void set_embedding_tables(const std::map<std::string, Tensor>& tables);
 
+  // Returns the features that the layer was created with.
   const Nest<keras_rs::FeatureConfig>& feature_configs() const { return options_.feature_configs; }
-  // Returns the stacks of the tables on sparse cores; empty without such tables.
-  std::vector<TableStack> table_stacks() const;
+  // Returns the names of the tables in each stack of tables on sparse cores; empty without such
+  // tables.
+  std::vector<std::vector<std::string>> table_stacks() const;
   // Returns the statistics of the tables on sparse cores, by name; zeros under
   // IdLimitPolicy::kUnlimited.
   std::map<std::string, IdStatistics> id_statistics() const;
 
   std::vector<std::string> training_notices() const override;  // reports dropped ids
 
+  // Returns the values of all tables, and the slots of those on sparse cores.
   std::vector<StateEntry> state_entries() const override;
   // Returns, for each weight, the name of the EmbedReduce layer that keras_rs creates for its table
   // on the default device. keras_rs creates one per table and numbers them by the index of the
   // first feature that uses the table.
   std::vector<std::string> weight_attributes() const override;
-  Config get_config() const override;
+  Config get_config() const override;  // Returns the options, as keras_rs writes them.
   // Creates a layer from get_config().
   static std::shared_ptr<DistributedEmbeddingLayer> from_config(const Config& config);
 
@@ -139,7 +143,8 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
 };
 
 namespace layers {
+// A handle to the layer, under keras_rs's name.
 using DistributedEmbedding = LayerHandle<DistributedEmbeddingLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

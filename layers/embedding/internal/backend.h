@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include <keel/layers/embedding/tables/engine_session.h>
-#include <keel/layers/embedding/tables/host_lookup.h>
-#include <keel/layers/embedding/tables/host_tables.h>
+#include <keel/layers/embedding/tables/internal/engine_session.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/host_tables.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
@@ -29,8 +29,8 @@ class TPUEmbeddingLayer::Backend {
   // Throws RuntimeError unless the current strategy is of the kind that this backend supports.
   virtual void check_strategy() const = 0;
   // Looks up one batch of features packed like `config`. The result has the same structure.
-  virtual Tensors look_up(const Tensors& features, const FeatureWeights& weights,
-                          const Nest<FeatureConfig>& config) = 0;
+  virtual Tensors lookup(const Tensors& features, const FeatureWeights& weights,
+                         const Nest<FeatureConfig>& config) = 0;
 
   // Returns true if prefetch() starts any work.
   virtual bool supports_prefetch() const { return false; }
@@ -60,18 +60,18 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
   bool pools_dense() const override { return false; }
   void check_strategy() const override;
-  Tensors look_up(const Tensors& features, const FeatureWeights& weights,
-                  const Nest<FeatureConfig>& config) override;
+  Tensors lookup(const Tensors& features, const FeatureWeights& weights,
+                 const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
-  IdCounts invalid_ids(size_t feature) const override { return tally_.counts(feature); }
+  IdCounts invalid_ids(size_t feature) const override { return invalid_ids_.counts(feature); }
   std::optional<LookupRules> host_rules() const override { return rules_; }
 
  private:
   const LookupRules rules_;
-  InvalidIdCounter tally_;
-  const std::shared_ptr<HostTables> held_;
+  InvalidIdCounter invalid_ids_;
+  const std::shared_ptr<HostTables> host_tables_;
 };
 
 // Holds each table in one trainable variable that all cores of a TPUStrategy read.
@@ -93,15 +93,15 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
   void check_strategy() const override;
   bool supports_prefetch() const override;
   void prefetch(const Tensors& features, const FeatureWeights& weights) override;
-  Tensors look_up(const Tensors& features, const FeatureWeights& weights,
-                  const Nest<FeatureConfig>& config) override;
+  Tensors lookup(const Tensors& features, const FeatureWeights& weights,
+                 const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
   IdCounts invalid_ids(size_t feature) const override;
 
  private:
-  EngineSession driver_;
+  EngineSession session_;
   Variable virtual_variable_;
 };
 

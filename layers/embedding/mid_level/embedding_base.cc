@@ -1,5 +1,7 @@
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 
+#include <keel/layers/embedding/tables/internal/host_tables.h>
+
 namespace keel::tpu {
 namespace {
 
@@ -37,6 +39,10 @@ EmbeddingBase::EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feat
     : feature_config_(feature_config),
       host_tables_(std::make_shared<HostTables>(
           adopt(caller, feature_config, optimizer, optimizer_may_be_unset))) {}
+
+const TableSet& EmbeddingBase::table_set() const { return host_tables_->tables(); }
+bool EmbeddingBase::built() const { return host_tables_->built(); }
+std::shared_ptr<TrackedTables> EmbeddingBase::tracked() const { return host_tables_; }
 
 EmbeddingTables EmbeddingBase::embedding_tables() {
   host_tables_->build();

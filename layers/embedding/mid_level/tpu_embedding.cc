@@ -8,10 +8,13 @@
 #include <keel/autodiff/control_flow.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu/tpu_system.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/layers/embedding/mid_level/internal/call_order.h>
 #include <keel/layers/embedding/mid_level/internal/core_of_device.h>
 #include <keel/layers/embedding/mid_level/internal/engine_tables.h>
+#include <keel/layers/embedding/mid_level/internal/output_shapes.h>
+#include <keel/layers/embedding/tables/internal/engine_session.h>
+#include <keel/layers/embedding/tables/internal/host_tables.h>
 
 namespace keel::tpu {
 namespace {
@@ -121,7 +124,7 @@ class TPUEmbedding::Accelerator {
         batches_(strategy_.num_local_replicas()) {}
 
   const std::shared_ptr<EngineTables>& tables() const { return tables_; }
-  EngineSession& driver() { return tables_->driver(); }
+  EngineSession& session() { return tables_->session(); }
   const OutputShapes& candidates() const { return candidates_; }
   const std::vector<Shape>& activation_shapes() const { return activation_shapes_; }
   distribute::Strategy& strategy() { return strategy_; }
@@ -160,7 +163,7 @@ const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
   if (context == nullptr) {
     throw RuntimeError(kCaller, ".", call, ": must be called in a replica, inside Strategy::run");
   }
-  driver().check_strategy();
+  session().check_strategy();
   return *context;
 }
 
@@ -168,7 +171,7 @@ void TPUEmbedding::Accelerator::build(
     const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call) {
   const std::lock_guard lock(build_mutex_);
   if (tables_->built()) return;
-  distribute::require_no_live_engine(strategy_, kCaller);
+  distribute::require_no_active_engine(strategy_, kCaller);
   const std::optional<std::vector<Shape>> candidates = candidates_of_call();
   OutputShapes shapes = candidates_;
   if (candidates) {
@@ -178,7 +181,7 @@ void TPUEmbedding::Accelerator::build(
   output_shapes_ = shapes.fully_defined();
   activation_shapes_.clear();
   size_t f = 0;
-  for (const FeatureConfig& config : flatten(driver().features())) {
+  for (const FeatureConfig& config : flatten(session().features())) {
     activation_shapes_.push_back(output_shapes_[f++] + Shape{config.table->dim});
   }
   const NoGradient pause;
@@ -189,7 +192,7 @@ void TPUEmbedding::Accelerator::build(
 EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
                                                         const FeatureWeights& weights,
                                                         bool in_step) {
-  assert_same_structure(driver().features(), features);
+  assert_same_structure(session().features(), features);
   const std::vector<TensorLike> inputs = flatten(features);
   if (verify_shapes_) {
     std::vector<Shape> shapes = candidates_.of_inputs(inputs);
@@ -200,9 +203,9 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
         kCaller,
         ".enqueue: the object is not built and shape verification is off; call build first");
   }
-  if (weights) assert_same_structure(driver().features(), *weights);
-  check_devices(driver().paths(), inputs, in_step);
-  return driver().encode(features, weights, output_shapes_);
+  if (weights) assert_same_structure(session().features(), *weights);
+  check_devices(session().paths(), inputs, in_step);
+  return session().encode(features, weights, output_shapes_);
 }
 
 void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineSession::Batch batch,
@@ -230,7 +233,7 @@ std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& rep
     std::swap(batch, batches.in_flight.at(taken.batch).batch);
   }
   agree(strategy_.communicator(), "dequeue", taken, name);
-  EngineSession::Lookup found = driver().look_up(batch, taken.training);
+  EngineSession::Lookup found = session().lookup(batch, taken.training);
   if (taken.training || name) {
     const std::lock_guard lock(batches.mutex);
     batches.in_flight.at(taken.batch).ticket = std::move(found.ticket);
@@ -252,7 +255,7 @@ void TPUEmbedding::Accelerator::apply_gradients(const ReplicaContext& replica,
     batches.drop(taken, false);
   }
   agree(strategy_.communicator(), "apply_gradients", taken, name);
-  driver().apply(ticket, std::move(gradients));
+  session().apply(ticket, std::move(gradients));
 }
 
 int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const {
@@ -328,7 +331,7 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
               options.name);
     return;
   }
-  a.driver().check_live();
+  a.session().check_active();
   if (options.device.empty() && a.strategy().num_replicas_in_sync() > 1) {
     throw ValueError(
         kCaller,
@@ -342,7 +345,7 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
 void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
                            const EnqueueForAllOptions& options) {
   Accelerator& a = accelerator("enqueue");
-  a.driver().check_live();
+  a.session().check_active();
   if (current_replica_context() != nullptr) {
     throw RuntimeError(kCaller,
                        ".enqueue: received per-replica values inside a replica; pass the features "
@@ -391,7 +394,7 @@ void TPUEmbedding::apply_gradients(const Nest<Gradient>& gradients, const CallNa
   }
   assert_same_structure(feature_config(), gradients);
   std::vector<Tensor> checked =
-      checked_gradients(gradients, a.driver().paths(), a.activation_shapes());
+      checked_gradients(gradients, a.session().paths(), a.activation_shapes());
   a.apply_gradients(a.replica("apply_gradients"), std::move(checked), name);
 }
 
@@ -407,14 +410,14 @@ const std::string& TPUEmbedding::record() const {
   Accelerator& a = accelerator("record");
   if (!built())
     throw RuntimeError(kCaller, ".record: the object is not built; call enqueue or build first");
-  return a.driver().record();
+  return a.session().record();
 }
 
 std::vector<std::pair<std::string, IdCounts>> TPUEmbedding::id_counts() const {
   Accelerator& a = accelerator("id_counts");
   std::vector<std::pair<std::string, IdCounts>> out;
-  for (const std::string& path : a.driver().paths()) {
-    out.emplace_back(path, a.driver().invalid_ids(out.size()));
+  for (const std::string& path : a.session().paths()) {
+    out.emplace_back(path, a.session().invalid_ids(out.size()));
   }
   return out;
 }

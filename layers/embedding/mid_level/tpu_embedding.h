@@ -20,8 +20,8 @@
 // Otherwise the object is in host mode, for serving and for checkpoints: tables and slots are
 // variables, and the calls of a step throw RuntimeError.
 //
-// Calls that are out of order throw RuntimeError immediately and never block (call_order.h). Calls
-// that differ between replicas throw RuntimeError as well. After a failed step, the object forgets
+// Calls that are out of order throw RuntimeError immediately and never block . Calls
+// that differ between replicas throw RuntimeError as well. After a failed step, the object drops
 // the batches in flight.
 #pragma once
 
@@ -29,10 +29,17 @@
 #include <optional>
 #include <string>
 
-#include <keel/distribute/per_replica.h>
+#include <keel/distribute/distributed_dataset.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
-#include <keel/layers/embedding/mid_level/output_shapes.h>
-#include <keel/layers/embedding/tables/engine_session.h>
+
+namespace keel {
+
+// A shape; unset if even the rank is unknown.
+using OptionalShape = std::optional<Shape>;
+// The shapes of inputs, packed like the features.
+using InputShapes = Nest<OptionalShape>;
+
+}  // namespace keel
 
 namespace keel::tpu {
 
@@ -47,14 +54,15 @@ struct EnqueueOptions {
   // batch if apply_gradients is called with its name in the same step. Which updates a pipelined
   // lookup sees depends on this flag alone.
   bool training = true;
-  CallName name = {};
+  CallName name = {};       // unset: the batches without a name
   std::string device = {};  // outside steps: the target core, "/task:0/device:TPU:2"
 };
 // Options of enqueue for all replicas.
 struct EnqueueForAllOptions {
+  // By local replica, packed like the features; unset leaves are ones.
   std::optional<distribute::PerReplica<Nest<std::optional<TensorLike>>>> weights = {};
-  bool training = true;
-  CallName name = {};
+  bool training = true;  // see EnqueueOptions
+  CallName name = {};    // unset: the batches without a name
 };
 
 // The embedding tables of one feature_config.
@@ -70,13 +78,14 @@ class TPUEmbedding final : public EmbeddingBase {
   ~TPUEmbedding() override;
 
   // Creates the tables and, in accelerator mode, the engine. The arguments are the shapes of each
-  // replica's inputs (see OutputShapes), or their number of rows, which is an older form. Later
-  // calls do nothing. enqueue() builds with the shapes of its features if build() was not called.
-  // Throws ValueError under the conditions of OutputShapes, if shapes remain unknown, and for a
-  // slot factory that returns a tensor. Throws RuntimeError if the strategy has a live engine.
+  // replica's inputs, or their number of rows, which is an older form. An input of shape [n] or
+  // [n, k] has n samples. Later calls do nothing. enqueue() builds with the shapes of its features
+  // if build() was not called. Throws ValueError, naming the feature, for shapes that disagree with
+  // its output_shape; if shapes remain unknown; and for a slot factory that returns a tensor.
+  // Throws RuntimeError if the strategy has an active engine.
   void build(const std::optional<InputShapes>& per_replica_input_shapes = {},
              std::optional<int64_t> per_replica_batch_size = {});
-  void build(int64_t per_replica_batch_size);
+  void build(int64_t per_replica_batch_size);  // Builds for inputs of this many rows.
   bool built() const override;
 
   // Enqueues one batch. In a step, the batch is for this replica, and the features must be the
@@ -84,8 +93,9 @@ class TPUEmbedding final : public EmbeddingBase {
   // necessary.
   // Throws RuntimeError in host mode, and inside ops::cond or ops::while_loop in a step. Throws
   // TypeError or ValueError for another structure. Throws ValueError, naming the feature, for a
-  // shape that disagrees with the output shape, for tensors on an accelerator, and for ids and
-  // weights under the conditions of to_bags. Throws ValueError for a device that is not a core of
+  // shape that disagrees with the output shape; for tensors on an accelerator; for ids that are not
+  // integers or are outside the table; and for weights of dense ids, of another layout or other
+  // positions than the ids, NaN or infinite. Throws ValueError for a device that is not a core of
   // the strategy.
   void enqueue(const Tensors& features, const EnqueueOptions& options = {});
   // Enqueues part r of the features for replica r. Call it outside steps.
@@ -113,9 +123,8 @@ class TPUEmbedding final : public EmbeddingBase {
   // in accelerator mode, where training does not update these variables.
   EmbeddingTables embedding_tables() override;
 
-  // Returns the serialized TPUEmbeddingConfiguration that the engine was created from, for
-  // distribute::parse_engine_configuration and to_text. Throws RuntimeError before build and in
-  // host mode.
+  // Returns the serialized TPUEmbeddingConfiguration (tpu_embedding_configuration.proto) that the
+  // engine was created from. Throws RuntimeError before build and in host mode.
   const std::string& record() const;
   // Returns the counts of dropped and replaced invalid ids, by feature path
   // (FeatureConfig::id_policy). Throws RuntimeError in host mode.

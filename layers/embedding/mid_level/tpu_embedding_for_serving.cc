@@ -1,18 +1,18 @@
-#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
-
 #include <algorithm>
 
 #include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
 
 namespace keel::tpu {
 namespace {
 
-constexpr char kCaller[] = "TPUEmbeddingForServing";
+constexpr char kServingCaller[] = "TPUEmbeddingForServing";
 
 Nest<FeatureConfig> outside_tpu(const Nest<FeatureConfig>& features) {
   if (distribute::Strategy::current().is_tpu()) {
     throw RuntimeError(
-        kCaller,
+        kServingCaller,
         ": must be constructed outside the scope of a TPUStrategy; use TPUEmbedding inside it");
   }
   return features;
@@ -55,6 +55,7 @@ Tensors serving_embedding_lookup(const Tensors& inputs, const FeatureWeights& we
 
 TPUEmbeddingForServing::TPUEmbeddingForServing(const Nest<FeatureConfig>& feature_config,
                                                const EmbeddingOptimizer& optimizer)
-    : VariableEmbedding(kCaller, outside_tpu(feature_config), optimizer, LookupRules::kHost) {}
+    : VariableEmbedding(kServingCaller, outside_tpu(feature_config), optimizer,
+                        LookupRules::kHost) {}
 
 }  // namespace keel::tpu

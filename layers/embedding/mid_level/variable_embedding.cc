@@ -1,14 +1,29 @@
-#include <keel/layers/embedding/mid_level/variable_embedding.h>
+// VariableEmbedding of embedding_base.h.
+#include <atomic>
 
 #include <keel/autodiff/tape.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/tables/internal/bags.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/host_tables.h>
 
 namespace keel::tpu {
+
+struct VariableEmbedding::Lookups {
+  Lookups(LookupRules rules_of_lookups, size_t features)
+      : rules(rules_of_lookups), invalid_ids(features) {}
+
+  const LookupRules rules;
+  InvalidIdCounter invalid_ids;
+  std::atomic<bool> warned = false;
+};
 
 VariableEmbedding::VariableEmbedding(const char* caller, const Nest<FeatureConfig>& feature_config,
                                      const EmbeddingOptimizer& optimizer, LookupRules rules)
     : EmbeddingBase(caller, feature_config, optimizer, true),
-      rules_(rules),
-      tally_(flatten_paths(feature_config).size()) {}
+      lookups_(std::make_unique<Lookups>(rules, flatten_paths(feature_config).size())) {}
+
+VariableEmbedding::~VariableEmbedding() = default;
 
 void VariableEmbedding::build() {
   const NoGradient pause;
@@ -21,14 +36,15 @@ Tensors VariableEmbedding::embedding_lookup(const Tensors& features,
   const auto table_of = [this](const Table& table, const Tensor& rows) {
     return host_tables().parameters()[table_set().find(table)].read_rows(rows);
   };
-  Tensors found = host_embedding_lookup(features, weights, feature_config(), table_of,
-                                        {.rules = rules_, .tally = &tally_});
+  Tensors found =
+      host_embedding_lookup(features, weights, feature_config(), table_of,
+                            {.rules = lookups_->rules, .counter = &lookups_->invalid_ids});
   warn_once(features);
   return found;
 }
 
 void VariableEmbedding::warn_once(const Tensors& features) {
-  if (warned_.exchange(true)) return;
+  if (lookups_->warned.exchange(true)) return;
   const std::vector<FeatureConfig> configs = flatten(feature_config());
   size_t f = 0;
   for_each_leaf(features, [&](const std::string& path, const TensorLike& input) {
@@ -50,7 +66,7 @@ const std::map<std::string, Variable>& VariableEmbedding::slots(const Table& tab
 std::vector<std::pair<std::string, IdCounts>> VariableEmbedding::id_counts() const {
   std::vector<std::pair<std::string, IdCounts>> out;
   for (const std::string& path : flatten_paths(feature_config())) {
-    out.emplace_back(path, tally_.counts(out.size()));
+    out.emplace_back(path, lookups_->invalid_ids.counts(out.size()));
   }
   return out;
 }

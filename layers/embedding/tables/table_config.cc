@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
+
 namespace keel {
 namespace {
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include <keel/framework/initializers.h>
-#include <keel/framework/kernels/embedding/gather.h>
-#include <keel/framework/nest.h>
+#include <keel/framework/tensor_like.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {
@@ -23,8 +22,9 @@ namespace keel {
 struct QuantizationConfig {
   // Throws ValueError for fewer than 2 buckets, or if `lower` is not below `upper`.
   QuantizationConfig(int64_t num_buckets, double lower, double upper);
-  int64_t num_buckets;
-  double lower, upper;
+  int64_t num_buckets;  // >= 2
+  double lower;         // the lowest value
+  double upper;         // the highest value
 };
 
 // Selects how lookups treat an invalid id, that is, one that is negative or not below the table's
@@ -37,15 +37,28 @@ struct IdPolicy {
     kIgnore,      // drops the id and counts it
     kDefaultRow,  // looks up `default_row` instead and counts the id
   };
-  Kind kind = Kind::kDefault;
-  int64_t default_row = 0;
+  Kind kind = Kind::kDefault;  // see Kind
+  int64_t default_row = 0;     // of kDefaultRow
 
-  // Create a policy of each kind.
+  // Creates the policy that throws ValueError.
   static IdPolicy error() { return {.kind = Kind::kError}; }
+  // Creates the policy that drops invalid ids and counts them.
   static IdPolicy ignore() { return {.kind = Kind::kIgnore}; }
+  // Creates the policy that replaces invalid ids by `row` and counts them.
   static IdPolicy use_row(int64_t row) { return {.kind = Kind::kDefaultRow, .default_row = row}; }
+  // Compares kind and row.
   friend bool operator==(const IdPolicy&, const IdPolicy&) = default;
 };
+
+// Counts of the invalid ids that lookups dropped or replaced instead of throwing (IdPolicy).
+struct IdCounts {
+  int64_t dropped = 0;   // under IdPolicy::ignore()
+  int64_t replaced = 0;  // with the default row
+};
+
+// The weights of the ids of one call, packed like the features. If unset, or for an empty leaf, all
+// weights are 1.
+using FeatureWeights = std::optional<Nest<std::optional<TensorLike>>>;
 
 // Describes one table of vocabulary_size rows and dim columns.
 struct TableConfig {
@@ -56,7 +69,7 @@ struct TableConfig {
   EmbeddingOptimizer optimizer = {};  // unset: the optimizer of the layer
   std::string combiner = "mean";      // "mean", "sum" or "sqrtn"
   std::string name = {};              // unset: "table_<i>", numbered in order of first use
-  std::optional<QuantizationConfig> quantization_config = {};
+  std::optional<QuantizationConfig> quantization_config = {};  // unset: lookups are exact
   // The type in which an engine stores the weights: "float32", or "bfloat16" or "float16" for half
   // the memory and traffic. Sums, update rules and slots are float32. An update rounds the new
   // weights stochastically; any other write rounds to nearest. Bounds of the optimizer hold up to
@@ -74,7 +87,7 @@ Table make_table(TableConfig config);
 
 // Describes one feature.
 struct FeatureConfig {
-  Table table = nullptr;
+  Table table = nullptr;  // required: the table that the feature looks up
   // If > 0, the ids of a row are not pooled: the output has shape [batch, max_sequence_length,
   // dim]. Longer rows are truncated, shorter rows are padded with zeros.
   int64_t max_sequence_length = 0;
@@ -83,8 +96,8 @@ struct FeatureConfig {
   // If true, host lookups of sparse ids drop negative ids, and drop weights that are not positive
   // unless the combiner is sum.
   bool validate_weights_and_indices = true;
-  std::string name = {};
-  IdPolicy id_policy = {};
+  std::string name = {};    // in the record of the engine
+  IdPolicy id_policy = {};  // the treatment of invalid ids
 };
 
 namespace tpu {
@@ -96,12 +109,12 @@ inline Initializer RowIdInitializer(int64_t offset = 0) { return initializers::r
 // Encode and decode the fields of configs. An IdPolicy is "default", "error", "ignore" or the
 // default row. A QuantizationConfig is {"num_buckets", "lower", "upper"} or null.
 Config encode(const IdPolicy& policy);
-void decode(const Config& config, IdPolicy& policy);
+void decode(const Config& config, IdPolicy& policy);  // see encode()
+// Encodes the fields as described above.
 Config encode(const QuantizationConfig& quantization);
+// See encode().
 void decode(const Config& config, std::optional<QuantizationConfig>& quantization);
 
-kernels::Combiner combiner_from_name(const std::string& name);    // throws ValueError if unknown
-kernels::StorageType storage_from_name(const std::string& name);  // throws ValueError if unknown
 // Returns the table's initializer, or the default one if it is unset.
 Initializer table_initializer(const TableConfig& table);
 

@@ -1,7 +1,7 @@
-#include <keel/layers/embedding/v1/embedding_config_spec.h>
-
 #include <algorithm>
 #include <array>
+
+#include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 
 namespace keel::estimator {
 namespace {

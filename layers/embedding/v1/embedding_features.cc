@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include <keel/layers/embedding/tables/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
+#include <keel/layers/embedding/v1/internal/v1_input.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

@@ -5,13 +5,15 @@
 #include <deque>
 #include <mutex>
 
-#include <keel/autodiff/custom_gradient.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/embedding/tables/engine_session.h>
+#include <keel/layers/embedding/tables/internal/engine_session.h>
+#include <keel/layers/embedding/v1/internal/enqueue_data.h>
+#include <keel/layers/embedding/v1/internal/lookup_statistics.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::tpu::v1 {
@@ -95,7 +97,7 @@ struct TPUEmbedding::State {
 
   void lay_out();
   void choose_partition();
-  void make_driver();
+  void make_session();
   EmbeddingOptimizer optimizer_of(const TableConfig& table);
   std::vector<ProfileKey> profile_keys() const;
   EngineSession::Batch encode(const CoreEnqueueData& data);
@@ -112,12 +114,12 @@ struct TPUEmbedding::State {
   distribute::Strategy& strategy;
   std::string partition_strategy = {};
   std::vector<std::string> tables = {};  // sorted
-  std::map<std::string, std::vector<Place>> places = {};
-  std::vector<std::string> features = {};  // sorted: the driver's order
+  std::map<std::string, std::vector<FeaturePosition>> places = {};
+  std::vector<std::string> features = {};  // sorted: the session's order
   std::vector<LearningRateFn> rate_fns = {};
   std::vector<LearningRate> rates = {};  // rate_fns evaluated at `step`
   std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
-  std::optional<EngineSession> driver = {};
+  std::optional<EngineSession> session = {};
   std::mutex mutex;          // guards `enqueued` of all cores
   uint64_t failed_runs = 0;  // of the strategy, at the last enqueue
   std::vector<Core> cores = {};
@@ -131,7 +133,7 @@ void TPUEmbedding::State::lay_out() {
   for (const auto& entry : options.table_to_config_dict) tables.push_back(entry.first);
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     features.push_back(key);
-    std::vector<Place>& row = places[feature->table_id];
+    std::vector<FeaturePosition>& row = places[feature->table_id];
     const int64_t begin = row.empty() ? 0 : row.back().begin + row.back().count;
     row.push_back({.feature = key,
                    .begin = begin,
@@ -143,7 +145,7 @@ std::vector<ProfileKey> TPUEmbedding::State::profile_keys() const {
   std::vector<ProfileKey> out;
   for (const std::string& name : tables) {
     const TableConfig& table = options.table_to_config_dict.at(name);
-    const Place& last = places.at(name).back();
+    const FeaturePosition& last = places.at(name).back();
     out.push_back({.table_name = name,
                    .num_features = last.begin + last.count,
                    .vocabulary_size = table->vocabulary_size,
@@ -195,7 +197,7 @@ EmbeddingOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
   return parameters.with_learning_rate(rates[tag]);
 }
 
-void TPUEmbedding::State::make_driver() {
+void TPUEmbedding::State::make_session() {
   TableSet set;
   std::map<std::string, Table> made;
   for (const std::string& name : tables) {
@@ -216,7 +218,7 @@ void TPUEmbedding::State::make_driver() {
                                           .max_sequence_length = feature->max_sequence_length,
                                           .name = key});
   }
-  driver.emplace(
+  session.emplace(
       set, Nest<keel::FeatureConfig>(std::move(nest)),
       EngineSessionOptions{
           .pipeline_execution_with_tensor_core = options.pipeline_execution_with_tensor_core,
@@ -254,7 +256,7 @@ EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
     ids.emplace(key, input.ids);
     weights.emplace(key, input.weights);
   }
-  return driver->encode(ids, Nest<std::optional<TensorLike>>(std::move(weights)));
+  return session->encode(ids, Nest<std::optional<TensorLike>>(std::move(weights)));
 }
 
 // Records the looked-up ids of the batches, as rows of examples.
@@ -317,7 +319,7 @@ TPUEmbedding::TPUEmbedding(TPUEmbeddingOptions options)
   check_optimizers(s.options);
   s.lay_out();
   s.choose_partition();
-  s.make_driver();
+  s.make_session();
 }
 
 int TPUEmbedding::num_hosts() const { return state_->strategy.num_hosts(); }
@@ -326,13 +328,14 @@ int64_t TPUEmbedding::batch_size_per_core() const {
   return state_->options.batch_size / num_cores();
 }
 const std::vector<std::string>& TPUEmbedding::tables() const { return state_->tables; }
-const std::vector<TPUEmbedding::Place>& TPUEmbedding::features_of(const std::string& table) const {
+const std::vector<TPUEmbedding::FeaturePosition>& TPUEmbedding::features_of(
+    const std::string& table) const {
   const auto it = state_->places.find(table);
   if (it == state_->places.end()) throw ValueError(kCaller, ": unknown table '", table, "'");
   return it->second;
 }
 int64_t TPUEmbedding::num_features(const std::string& table) const {
-  const Place& last = features_of(table).back();
+  const FeaturePosition& last = features_of(table).back();
   return last.begin + last.count;
 }
 
@@ -363,7 +366,7 @@ void TPUEmbedding::build() {
   for (const std::string& key : state_->features) {
     shapes.push_back(state_->activation_shape(key).drop_last());
   }
-  state_->driver->build(shapes);
+  state_->session->build(shapes);
 }
 
 void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
@@ -393,12 +396,12 @@ void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
 TPUEmbedding::Activations TPUEmbedding::get_activations() {
   State& s = *state_;
   State::Core& core = s.core();
-  s.driver->check_strategy();
-  if (!s.driver->built())
+  s.session->check_strategy();
+  if (!s.session->built())
     throw RuntimeError(kCaller, ".get_activations: the object is not built; call build first");
   const EngineSession::Batch batch = s.take_batch(core);
   const bool training = s.options.mode == Mode::kTraining;
-  EngineSession::Lookup found = s.driver->look_up(batch, training);
+  EngineSession::Lookup found = s.session->lookup(batch, training);
   if (training) core.looked_up.push_back(std::move(found.ticket));
   return s.by_feature(std::move(found.activations));
 }
@@ -408,7 +411,7 @@ std::map<std::string, Tensor> TPUEmbedding::get_activation_blocks() {
   std::map<std::string, Tensor> out;
   for (const std::string& table : state_->tables) {
     std::vector<Tensor> parts;
-    for (const Place& place : features_of(table)) {
+    for (const FeaturePosition& place : features_of(table)) {
       const Tensor& x = activations.at(place.feature);
       parts.push_back(x.rank() == 2 ? x.reshaped(x.shape().inserted(1, 1)) : x);
     }
@@ -453,7 +456,7 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
   core.looked_up.pop_front();
   // Only the first core evaluates the learning rate functions, so only it sets the step.
   if (step && current_replica_context()->replica == 0) *s.step = *step;
-  s.driver->apply(ticket, std::move(flat));
+  s.session->apply(ticket, std::move(flat));
 }
 
 const std::vector<Variable>& TPUEmbedding::dummy_table_variables() const { return state_->dummies; }
@@ -463,12 +466,12 @@ TPUEmbedding::Activations TPUEmbedding::hook_dummy_table_variables(const Activat
   s.core().trapped.clear();
   Activations out;
   for (size_t t = 0; t < s.tables.size(); ++t) {
-    const std::vector<Place>& places = features_of(s.tables[t]);
+    const std::vector<FeaturePosition>& places = features_of(s.tables[t]);
     // The backward function captures the gradients of the table's activations and returns a
     // placeholder for that of the dummy variable.
     const std::vector<Tensor> hooked = custom_gradient({s.dummies[t].read()}, [&] {
       std::vector<Tensor> values;
-      for (const Place& place : places) values.push_back(activations.at(place.feature));
+      for (const FeaturePosition& place : places) values.push_back(activations.at(place.feature));
       return WithBackward{std::move(values), [state = state_, places](auto gradients) {
                             for (size_t i = 0; i < places.size(); ++i) {
                               if (!gradients[i]) continue;
@@ -498,10 +501,10 @@ TPUEmbedding::Activations TPUEmbedding::get_gradients_through_dummies() {
 
 std::vector<StateEntry> TPUEmbedding::state_entries(
     const std::map<std::string, std::string>& variable_names) const {
-  std::vector<StateEntry> out = state_->driver->state_entries();
+  std::vector<StateEntry> out = state_->session->state_entries();
   size_t i = 0;
   for (size_t t = 0; i < out.size(); ++t) {
-    const EmbeddingOptimizer& optimizer = state_->driver->tables().tables[t].own->optimizer;
+    const EmbeddingOptimizer& optimizer = state_->session->tables().tables[t].own->optimizer;
     const std::string& variable = variable_names.at(state_->tables[t]);
     out[i++].name = variable;
     for (const std::string& slot : slot_names(optimizer, variable)) out[i++].name = slot;

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/table_config.h>
 
 namespace keel::tpu::v1 {

@@ -1,7 +1,10 @@
 // Tables and features of the estimator's embedding engine (tf.compat.v1.tpu: TableConfig and
-// FeatureConfig by name), and their derivation from feature columns.
+// FeatureConfig by name), and their derivation from feature columns. EmbeddingConfigSpec: describes
+// the embeddings of an estimator's model and how their tables are trained
+// (tf.estimator.tpu.experimental.EmbeddingConfigSpec).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,7 +28,7 @@ struct TableOptions {
   // The learning rate of the table: learning_rate if it is set and not 0, else learning_rate_fn,
   // else the rate of the optimization parameters.
   std::optional<double> learning_rate = {};
-  LearningRateFn learning_rate_fn = {};
+  LearningRateFn learning_rate_fn = {};             // see learning_rate
   EmbeddingOptimizer optimization_parameters = {};  // unset: the engine's
 };
 
@@ -35,9 +38,9 @@ class TableConfig {
   // Throws ValueError unless vocabulary_size and dimension are positive and the combiner is known;
   // if both learning_rate and learning_rate_fn are set; and for optimization parameters that are
   // not of a class in optimizers/embedding/tpu_parameters.h.
-  TableConfig(TableOptions options);  // NOLINT: implicit
-  const TableOptions* operator->() const { return &options_; }
-  const TableOptions& operator*() const { return options_; }
+  TableConfig(TableOptions options);                            // NOLINT: implicit
+  const TableOptions* operator->() const { return &options_; }  // Give access to the options.
+  const TableOptions& operator*() const { return options_; }    // See operator->.
 
  private:
   TableOptions options_;
@@ -54,9 +57,9 @@ struct FeatureOptions {
 class FeatureConfig {
  public:
   // Throws ValueError for a negative max_sequence_length.
-  FeatureConfig(FeatureOptions options);  // NOLINT: implicit
-  const FeatureOptions* operator->() const { return &options_; }
-  const FeatureOptions& operator*() const { return options_; }
+  FeatureConfig(FeatureOptions options);                          // NOLINT: implicit
+  const FeatureOptions* operator->() const { return &options_; }  // Give access to the options.
+  const FeatureOptions& operator*() const { return options_; }    // See operator->.
 
  private:
   FeatureOptions options_;
@@ -66,8 +69,8 @@ using TableConfigs = std::map<std::string, TableConfig>;      // by table_id
 using FeatureConfigs = std::map<std::string, FeatureConfig>;  // by feature key
 // The configs of an engine.
 struct Configs {
-  TableConfigs table_to_config_dict = {};
-  FeatureConfigs feature_to_config_dict = {};
+  TableConfigs table_to_config_dict = {};      // the tables, by table_id
+  FeatureConfigs feature_to_config_dict = {};  // the features, by key
 };
 
 // Returns the configs of the tables and features of TPU embedding columns. Numeric columns and
@@ -86,3 +89,65 @@ std::vector<std::string> slot_names(const EmbeddingOptimizer& optimizer,
                                     const std::string& variable);
 
 }  // namespace keel::tpu::v1
+
+namespace keel::estimator {
+
+using feature_column::Column;
+
+// Options of an EmbeddingConfigSpec. Set either feature_columns or both feature_to_config_dict and
+// table_to_config_dict.
+struct EmbeddingConfigSpecOptions {
+  // All columns of the model: those of tpu::embedding_column and tpu::shared_embedding_columns,
+  // numeric columns, and ordinary embedding columns for runs without an accelerator.
+  std::vector<Column> feature_columns = {};
+  // The update rule of all tables: one of tpu::AdagradParameters, AdamParameters,
+  // StochasticGradientDescentParameters, FtrlParameters, ProximalAdagradParameters,
+  // MomentumParameters, RMSPropParameters.
+  EmbeddingOptimizer optimization_parameters = {};
+  // Stored without effect.
+  std::optional<double> clipping_limit = {};
+  // Overlaps lookups with dense layers. Faster, but lookups see the updates of a step one step
+  // late.
+  bool pipeline_execution_with_tensor_core = false;
+  // Returns the factor by which the gradients of all activations are multiplied, given the global
+  // step.
+  std::function<double(int64_t global_step)> experimental_gradient_multiplier_fn = {};
+  // The features and tables, as an alternative to feature_columns.
+  tpu::v1::FeatureConfigs feature_to_config_dict = {};
+  tpu::v1::TableConfigs table_to_config_dict = {};  // by the table_id of the features
+  // Selects how rows are sharded over hosts: "div" gives each host a contiguous block, "mod" puts
+  // row r on host r modulo the number of hosts. "mod" requires that everything runs on the
+  // accelerator.
+  std::string partition_strategy = "div";
+  // The directory for lookup statistics; which the program profile_embedding prints. Empty:
+  // statistics are not kept.
+  std::string profile_data_directory = {};
+};
+
+// A validated, immutable spec.
+class EmbeddingConfigSpec {
+ public:
+  // Checks in this order and throws:
+  // ValueError  unless exactly one of feature_columns and the pair of dicts is set
+  // ValueError  for an unknown partition_strategy
+  // TypeError   for a column that is neither numeric nor an embedding column
+  // ValueError  with columns: for optimization_parameters of another class
+  // ValueError  for a feature whose table is not in table_to_config_dict
+  explicit EmbeddingConfigSpec(EmbeddingConfigSpecOptions options);
+
+  // Give access to the options.
+  const EmbeddingConfigSpecOptions* operator->() const { return &options_; }
+  const EmbeddingConfigSpecOptions& operator*() const { return options_; }  // See operator->.
+  // Returns the columns that a tensor core looks up. No engine holds their tables.
+  const std::vector<tpu::TPUColumn>& tensor_core_feature_columns() const { return tensor_core_; }
+
+  // Returns the configs of the columns, or the dicts. Throws TypeError if a column is an ordinary
+  // embedding column, and ValueError if two columns use the same feature.
+  tpu::v1::Configs configs() const;
+
+ private:
+  const EmbeddingConfigSpecOptions options_;
+  std::vector<tpu::TPUColumn> tensor_core_;
+};
+
+}  // namespace keel::estimator

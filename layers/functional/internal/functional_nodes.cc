@@ -214,7 +214,7 @@ class Arguments {
 
   const GraphParser& parser_;
   const std::string caller_;
-  const CallSignature& signature_;
+  const CallSignature signature_;
   const bool is_of_user_;
   GraphCall call_;
   GraphReferences::Dict inputs_;  // by parameter name

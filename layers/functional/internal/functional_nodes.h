@@ -10,7 +10,7 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/framework/config/config.h>
-#include <keel/framework/nest.h>
+#include <keel/framework/nest_functions.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

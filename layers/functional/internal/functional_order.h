@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <keel/autodiff/graph.h>
+#include <keel/autodiff/operation.h>
 
 namespace keel {
 

@@ -1,89 +1,46 @@
 #include <keel/layers/functional/internal/keras_calls.h>
 
-#include <map>
-#include <string_view>
+#include <algorithm>
+#include <sstream>
 
 #include <keel/layers/attention/internal/attention_inputs.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
 
 using CallForm = CallSignature::Form;
 
-CallParameter input(const char* name) { return {.name = name}; }
-CallParameter flag(const char* name) { return {.name = name, .kind = CallParameter::Kind::kFlag}; }
-CallParameter mask_of(const char* masked, const char* name) {
-  return {.name = name, .kind = CallParameter::Kind::kMask, .masked = masked};
-}
-CallParameter training() { return {.name = "training", .kind = CallParameter::Kind::kTraining}; }
-
-CallSignature open() {
-  return {.parameters = {input("inputs"), training(), mask_of("inputs", "mask")}};
-}
-
-CallSignature trained_and_masked() {
-  return {.parameters = {input("inputs"), training(), mask_of("inputs", "mask")},
-          .form = CallForm::kOne};
-}
-
-CallSignature masked() {
-  return {.parameters = {input("inputs"), mask_of("inputs", "mask")}, .form = CallForm::kOne};
-}
-
-CallSignature separate_attention() {
-  return {.parameters = {input("query"), input("value"), input("key"),
-                         mask_of("query", "query_mask"), mask_of("value", "value_mask"),
-                         mask_of("key", "key_mask"), input("attention_mask"),
-                         flag("return_attention_scores"), training(), flag("use_causal_mask")},
-          .form = CallForm::kSeparate};
+// Parses one parameter of ClassTraits::call. `before` are the parameters to its left.
+CallParameter parameter(const std::string& text, const std::vector<CallParameter>& before) {
+  constexpr std::string_view kFlag = "=false", kMask = "mask", kMaskOf = "_mask";
+  if (text == "training") return {.name = text, .kind = CallParameter::Kind::kTraining};
+  if (text.ends_with(kFlag)) {
+    return {.name = text.substr(0, text.size() - kFlag.size()), .kind = CallParameter::Kind::kFlag};
+  }
+  if (text == kMask) {
+    return {.name = text, .kind = CallParameter::Kind::kMask, .masked = before.at(0).name};
+  }
+  if (text.ends_with(kMaskOf)) {
+    // A parameter such as `attention_mask`, which masks none of the inputs, is an input.
+    const std::string masked = text.substr(0, text.size() - kMaskOf.size());
+    if (std::ranges::find(before, masked, &CallParameter::name) != before.end()) {
+      return {.name = text, .kind = CallParameter::Kind::kMask, .masked = masked};
+    }
+  }
+  return {.name = text};
 }
 
-CallSignature attention_to_list() {
-  return {.parameters = {input("inputs"), mask_of("inputs", "mask"), training(),
-                         flag("return_attention_scores"), flag("use_causal_mask")},
-          .form = CallForm::kList};
+std::vector<CallParameter> parse_parameters(const std::string& call) {
+  std::vector<CallParameter> out;
+  std::istringstream in(call);
+  for (std::string text; std::getline(in >> std::ws, text, ',');) {
+    out.push_back(parameter(text, out));
+  }
+  return out;
 }
 
-CallSignature recurrent() {
-  return {.parameters = {input("sequences"), input("initial_state"), mask_of("sequences", "mask"),
-                         training()},
-          .form = CallForm::kSpread};
-}
-
-CallSignature recurrent_cell() {
-  return {.parameters = {input("inputs"), input("states"), training()}, .form = CallForm::kSpread};
-}
-
-CallSignature two(const char* first, const char* second) {
-  return {.parameters = {input(first), input(second)}, .form = CallForm::kSpread};
-}
-
-const std::map<std::string, CallSignature>& signatures() {
-  static const std::map<std::string, CallSignature> kSignatures = {
-      {"AdditiveAttention", attention_to_list()},
-      {"Attention", attention_to_list()},
-      {"BatchNormalization", trained_and_masked()},
-      {"Bidirectional", recurrent()},
-      {"CategoryEncoding", two("inputs", "count_weights")},
-      {"EmbedReduce", two("inputs", "weights")},
-      {"FeatureCross", two("x0", "x")},
-      {"Functional", trained_and_masked()},
-      {"GRU", recurrent()},
-      {"GRUCell", recurrent_cell()},
-      {"GlobalAveragePooling1D", masked()},
-      {"GroupQueryAttention", separate_attention()},
-      {"LSTM", recurrent()},
-      {"LSTMCell", recurrent_cell()},
-      {"Model", trained_and_masked()},
-      {"MultiHeadAttention", separate_attention()},
-      {"Sequential", trained_and_masked()},
-      {"SimpleRNN", recurrent()},
-      {"SimpleRNNCell", recurrent_cell()},
-      {"Softmax", masked()},
-      {"TimeDistributed", trained_and_masked()},
-  };
-  return kSignatures;
-}
+CallSignature open() { return {.parameters = parse_parameters("inputs, training, mask")}; }
 
 // Returns true for a list that holds the first input followed by the others.
 bool is_spread(const Tensors& inputs) { return inputs.is_sequence() && inputs.items().size() > 1; }
@@ -123,27 +80,35 @@ KerasCall attention_call(const std::string& class_name, CallForm form, const Ten
 
 }  // namespace
 
-const CallSignature& call_signature(const std::string& class_name) {
-  static const CallSignature kOpen = open();
-  const auto it = signatures().find(class_name);
-  return it == signatures().end() ? kOpen : it->second;
+CallSignature call_signature(const std::string& class_name) {
+  CallSignature out{.parameters = parse_parameters(layer_registry().traits(class_name).call)};
+  const auto count = [&](CallParameter::Kind kind) {
+    return std::ranges::count(out.parameters, kind, &CallParameter::kind);
+  };
+  const bool several = count(CallParameter::Kind::kInput) > 1;
+  const bool flags = count(CallParameter::Kind::kFlag) > 0;
+  if (several) {
+    out.form = flags ? CallForm::kSeparate : CallForm::kSpread;
+  } else if (flags) {
+    out.form = CallForm::kList;
+  } else if (count(CallParameter::Kind::kMask) > 0) {
+    out.form = CallForm::kOne;
+  } else {
+    return open();
+  }
+  return out;
 }
 
 bool takes_training(const std::string& class_name) {
-  constexpr std::string_view kWithout =
-      " Activation ActivityRegularization Add Average AveragePooling1D CategoryEncoding "
-      "Concatenate Conv1D Cropping1D Dense DepthwiseConv1D Discretization Dot "
-      "DotInteraction ELU EinsumDense EmbedReduce Embedding FeatureCross Flatten "
-      "GlobalAveragePooling1D GlobalMaxPooling1D GroupNormalization Hashing Identity "
-      "IntegerLookup LayerNormalization LeakyReLU Masking MaxPooling1D Maximum Minimum "
-      "Multiply Normalization PReLU Permute RMSNormalization ReLU RepeatVector Rescaling "
-      "Reshape SeparableConv1D Softmax StringLookup Subtract UnitNormalization "
-      "UpSampling1D ZeroPadding1D ";
-  return kWithout.find(" " + class_name + " ") == std::string_view::npos;
+  const ClassTraits traits = layer_registry().traits(class_name);
+  if (!traits.package.starts_with("keras")) return true;
+  const std::vector<CallParameter> parameters = parse_parameters(traits.call);
+  return std::ranges::find(parameters, CallParameter::Kind::kTraining, &CallParameter::kind) !=
+         parameters.end();
 }
 
 KerasCall keras_call(const std::string& class_name, const Tensors& inputs) {
-  const CallSignature& signature = call_signature(class_name);
+  const CallSignature signature = call_signature(class_name);
   switch (signature.form) {
     case CallForm::kSeparate:
     case CallForm::kList:

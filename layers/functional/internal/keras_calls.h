@@ -36,9 +36,10 @@ struct CallSignature {
   Form form = Form::kOpen;
 };
 
-// Returns the signature of a class. Classes that are not part of Keras, and the many that take one
-// input there, have the parameters "inputs", "training" and "mask".
-const CallSignature& call_signature(const std::string& class_name);
+// Returns the signature of a class, from its ClassTraits::call. Classes that are not part of Keras,
+// and the many that take one input and no mask there, have the parameters "inputs", "training" and
+// "mask".
+CallSignature call_signature(const std::string& class_name);
 
 // Returns true if call() of the class has the parameter `training` in Keras. Returns true for
 // classes that are not part of Keras.

@@ -16,11 +16,4 @@ inline Tensor smoothed(const Tensor& y, double smoothing, double share) {
   return smoothing == 0 ? y : ops::shift(ops::scale(y, 1 - smoothing), smoothing * share);
 }
 
-// Throws ValueError, naming `caller`, unless `smoothing` is in [0, 1].
-inline void check_smoothing(const char* caller, double smoothing) {
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    throw ValueError(caller, ": label_smoothing must be in [0, 1], received ", smoothing);
-  }
-}
-
 }  // namespace keel::loss_internal

@@ -5,6 +5,7 @@
 
 #include <keel/framework/config/registry.h>
 #include <keel/framework/internal/math.h>
+#include <keel/layers/metrics/confusion/internal/threshold_histogram.h>
 
 namespace keel {
 namespace {
@@ -54,9 +55,10 @@ AUCMetricOptions checked(AUCMetricOptions options) {
   return options;
 }
 
-ThresholdHistogram histogram_of(const AUCMetricOptions& options) {
-  return options.thresholds ? ThresholdHistogram::around_unit_interval(*options.thresholds)
-                            : ThresholdHistogram::around_unit_interval(options.num_thresholds);
+std::shared_ptr<const ThresholdHistogram> histogram_of(const AUCMetricOptions& options) {
+  return std::make_shared<ThresholdHistogram>(
+      options.thresholds ? ThresholdHistogram::around_unit_interval(*options.thresholds)
+                         : ThresholdHistogram::around_unit_interval(options.num_thresholds));
 }
 
 int64_t state_size(const AUCMetricOptions& options) {
@@ -107,7 +109,7 @@ void AUCMetric::check_columns(const Tensor& prediction) const {
 
 int64_t AUCMetric::state_size_of(const MetricBatch& batch) const {
   check_columns(batch.y_pred);
-  return batch.y_pred.dim(1) * histogram_.state_size();
+  return batch.y_pred.dim(1) * histogram_->state_size();
 }
 
 void AUCMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
@@ -128,11 +130,11 @@ void AUCMetric::accumulate(const MetricBatch& batch, std::span<double> state) co
     double weight = weights[i];
     std::span<double> sums = state;
     if (options_.multi_label) {
-      sums = state.subspan(column * histogram_.state_size(), histogram_.state_size());
+      sums = state.subspan(column * histogram_->state_size(), histogram_->state_size());
     } else if (label_weights != nullptr) {
       weight *= label_weights[column];
     }
-    histogram_.add(sums, std::clamp(p, 0.0f, 1.0f), label[i] != 0, weight);
+    histogram_->add(sums, std::clamp(p, 0.0f, 1.0f), label[i] != 0, weight);
   }
 }
 
@@ -162,17 +164,17 @@ double AUCMetric::area(const ConfusionCounts& c) const {
 }
 
 Tensor AUCMetric::compute(std::span<const double> state) const {
-  const auto size = static_cast<size_t>(histogram_.state_size());
+  const auto size = static_cast<size_t>(histogram_->state_size());
   const bool weighs_curves = options_.multi_label && options_.label_weights;
   double sum = 0, all = 0;
   for (size_t begin = 0; begin < state.size(); begin += size) {
     const double weight = weighs_curves ? (*options_.label_weights)[begin / size] : 1;
-    sum += weight * area(histogram_.counts(state.subspan(begin, size)));
+    sum += weight * area(histogram_->counts(state.subspan(begin, size)));
     all += weight;
   }
   return Tensor::scalar(ratio(sum, all));
 }
 
-KEEL_REGISTER(Metric, AUCMetric)
+KEEL_REGISTER_ALL(Metric, auc_metrics) { registry.add_all<AUCMetric>({.package = "keras"}); }
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <keel/framework/config/registry.h>
+#include <keel/layers/metrics/confusion/internal/threshold_histogram.h>
 
 namespace keel {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 constexpr double kBelowAll = -1e10;
 
 template <class Options>
-Options checked(const char* caller, const char* name, Options options) {
-  if (options.name.empty()) options.name = name;
+Options checked(const char* caller, Options options) {
   if (!options.thresholds) return options;
   for (const double threshold : options.thresholds->values()) {
     if (!(threshold >= 0 && threshold <= 1)) {
@@ -26,8 +26,14 @@ Options checked(const char* caller, const char* name, Options options) {
   return options;
 }
 
-ThresholdHistogram histogram_of(const std::optional<ScalarOrList>& thresholds, double otherwise) {
-  return ThresholdHistogram(thresholds ? thresholds->values() : std::vector<double>{otherwise});
+template <class Options>
+Options named(Options options, const std::string& name) {
+  options.name = name;
+  return options;
+}
+
+std::vector<double> values_of(const std::optional<ScalarOrList>& thresholds, double otherwise) {
+  return thresholds ? thresholds->values() : std::vector<double>{otherwise};
 }
 
 // Finds the positions of the k greatest elements. Of equal elements, the first are taken.
@@ -56,6 +62,22 @@ Tensor only_greatest(const Tensor& prediction, int64_t k) {
 
 }  // namespace
 
+ConfusionMetric::ConfusionMetric(const char* class_name, const std::string& name,
+                                 const std::vector<double>& thresholds, Selection selection)
+    : ConfusionMetric(class_name, name, std::make_shared<ThresholdHistogram>(thresholds),
+                      selection) {}
+
+ConfusionMetric::ConfusionMetric(const char* class_name, const std::string& name,
+                                 std::shared_ptr<const ThresholdHistogram> histogram,
+                                 Selection selection)
+    : Metric(std::string(class_name), name, histogram->state_size()),
+      histogram_(std::move(histogram)),
+      selection_(selection) {}
+
+ConfusionCounts ConfusionMetric::counts(std::span<const double> state) const {
+  return histogram_->counts(state);
+}
+
 void ConfusionMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
   const int64_t columns = batch.y_pred.dim(-1);
   const auto check = [&](const char* option, const std::optional<int64_t>& value, int64_t low,
@@ -73,7 +95,7 @@ void ConfusionMetric::accumulate(const MetricBatch& batch, std::span<double> sta
   const auto weights = batch.weights_of(prediction.size());
   const int64_t step = selection_.class_id ? columns : 1;
   for (int64_t i = selection_.class_id.value_or(0); i < prediction.size(); i += step) {
-    histogram_.add(state, predicted[i], label[i] != 0, weights[i]);
+    histogram_->add(state, predicted[i], label[i] != 0, weights[i]);
   }
 }
 
@@ -82,13 +104,12 @@ Tensor ConfusionMetric::by_threshold(const std::vector<double>& values) {
   return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
-ThresholdMetric::ThresholdMetric(const char* class_name, const char* name, Other other,
-                                 Options options)
-    : ConfusionMetric(class_name, checked(class_name, name, options),
-                      histogram_of(options.thresholds, options.top_k ? kBelowAll : 0.5),
+ThresholdMetric::ThresholdMetric(const char* class_name, Other other, Options options)
+    : ConfusionMetric(class_name, checked(class_name, options).name,
+                      values_of(options.thresholds, options.top_k ? kBelowAll : 0.5),
                       {.top_k = options.top_k, .class_id = options.class_id}),
       other_(other),
-      options_(checked(class_name, name, std::move(options))) {}
+      options_(named(std::move(options), name())) {}
 
 Tensor ThresholdMetric::compute(std::span<const double> state) const {
   const ConfusionCounts c = counts(state);
@@ -98,22 +119,30 @@ Tensor ThresholdMetric::compute(std::span<const double> state) const {
   return by_threshold(out);
 }
 
-ConfusionCountMetric::ConfusionCountMetric(const char* class_name, const char* name, Count count,
+ConfusionCountMetric::ConfusionCountMetric(const char* class_name, ConfusionCount count,
                                            Options options)
-    : ConfusionMetric(class_name, checked(class_name, name, options),
-                      histogram_of(options.thresholds, 0.5), {}),
+    : ConfusionMetric(class_name, checked(class_name, options).name,
+                      values_of(options.thresholds, 0.5), {}),
       count_(count),
-      options_(checked(class_name, name, std::move(options))) {}
+      options_(named(std::move(options), name())) {}
 
 Tensor ConfusionCountMetric::compute(std::span<const double> state) const {
-  return by_threshold(counts(state).*count_);
+  const ConfusionCounts c = counts(state);
+  switch (count_) {
+    case ConfusionCount::kTruePositives:
+      return by_threshold(c.tp);
+    case ConfusionCount::kTrueNegatives:
+      return by_threshold(c.tn);
+    case ConfusionCount::kFalsePositives:
+      return by_threshold(c.fp);
+    default:
+      return by_threshold(c.fn);
+  }
 }
 
-KEEL_REGISTER(Metric, FalseNegativesMetric)
-KEEL_REGISTER(Metric, FalsePositivesMetric)
-KEEL_REGISTER(Metric, PrecisionMetric)
-KEEL_REGISTER(Metric, RecallMetric)
-KEEL_REGISTER(Metric, TrueNegativesMetric)
-KEEL_REGISTER(Metric, TruePositivesMetric)
+KEEL_REGISTER_ALL(Metric, confusion_metrics) {
+  registry.add_all<FalseNegativesMetric, FalsePositivesMetric, PrecisionMetric, RecallMetric,
+                   TrueNegativesMetric, TruePositivesMetric>({.package = "keras"});
+}
 
 }  // namespace keel

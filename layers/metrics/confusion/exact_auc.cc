@@ -1,9 +1,9 @@
-#include <keel/layers/metrics/confusion/exact_auc.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include <keel/framework/config/registry.h>
+#include <keel/layers/metrics/confusion/auc.h>
+#include <keel/layers/metrics/confusion/internal/scored_examples.h>
 
 namespace keel {
 namespace {
@@ -78,14 +78,21 @@ std::vector<int64_t> users_of(const std::string& caller, std::span<const T> pair
 
 }  // namespace
 
+ScoredMetric::ScoredMetric(const char* class_name, const Options& options)
+    : Metric(class_name, options, 0),
+      options_{name(), options.dtype},
+      examples_(std::make_unique<ReplicaExamples>()) {}
+
+ScoredMetric::~ScoredMetric() = default;
+
 void ScoredMetric::reset_state() {
   Metric::reset_state();
-  examples_.clear();
+  examples_->clear();
 }
 
 void ScoredMetric::rebuild() {
   Metric::rebuild();
-  examples_ = ReplicaExamples();
+  *examples_ = ReplicaExamples();
 }
 
 void ScoredMetric::keep(const MetricBatch& batch, const std::vector<bool>& positive,
@@ -98,7 +105,7 @@ void ScoredMetric::keep(const MetricBatch& batch, const std::vector<bool>& posit
       throw ValueError(name(), ": weights must not be negative, received ", weights[i]);
     }
   }
-  ScoredExamples& mine = examples_.mine(name());
+  ScoredExamples& mine = examples_->mine(name());
   for (size_t i = 0; i < scores.size(); ++i) {
     const auto weight = static_cast<float>(weights[i]);
     if (weight == 0) continue;
@@ -109,7 +116,7 @@ void ScoredMetric::keep(const MetricBatch& batch, const std::vector<bool>& posit
 }
 
 Tensor ScoredMetric::compute(std::span<const double>) const {
-  return Tensor::scalar(area(examples_.all()));
+  return Tensor::scalar(area(examples_->all()));
 }
 
 void ExactAUCMetric::accumulate(const MetricBatch& batch, std::span<double>) const {
@@ -178,7 +185,8 @@ Tensor labels_of_users(const Tensor& labels, const Tensor& users) {
 
 }  // namespace metrics
 
-KEEL_REGISTER(Metric, ExactAUCMetric)
-KEEL_REGISTER(Metric, GAUCMetric)
+KEEL_REGISTER_ALL(Metric, exact_auc_metrics) {
+  registry.add_all<ExactAUCMetric, GAUCMetric>({.package = "keel"});
+}
 
 }  // namespace keel

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include <keel/autodiff/graph.h>
+#include <keel/autodiff/operation.h>
 #include <keel/autodiff/tape.h>
+#include <keel/framework/internal/int8_table.h>
 #include <keel/layers/layer.h>
 #include <keel/layers/serving/steps/internal/lookup_step.h>
 #include <keel/layers/serving/steps/internal/plan_state.h>
@@ -205,8 +206,8 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
   lookup.table = state_->tables.try_emplace(lookup.table.id(), lookup.table).first->second;
   const int64_t dim = lookup.table.dim(1);
   if (auto& tables = state_->int8_tables; tables && !lookup.scales) {
-    Int8Table& table = (*tables)[lookup.table.id()];
-    if (!table) table = Int8Table(lookup.table, lookup.caller);
+    std::shared_ptr<const Int8Table>& table = (*tables)[lookup.table.id()];
+    if (!table) table = std::make_shared<const Int8Table>(lookup.table, lookup.caller);
     lookup.int8 = table;
   }
   const PlanValue out = make_rows(is_dense ? row_shape(lookup.ids) + Shape{dim} : Shape{dim});

@@ -12,8 +12,12 @@
 // If a layer returns nothing, the steps that it has added are removed. Values are either rows of
 // floats in the workspace of a call, or tensors: the inputs of the model and the results of called
 // layers.
+//
+// RowFunction: an activation applied in place to a row of floats, bitwise equal to
+// layers/activations.h.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,11 +26,50 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/variable.h>
-#include <keel/framework/int8_table.h>
+#include <keel/framework/base/combiner.h>
+#include <keel/layers/activations.h>
 #include <keel/layers/serving/steps/plan_step.h>
-#include <keel/layers/serving/steps/row_function.h>
 
 namespace keel {
+
+class Int8Table;
+
+// An activation function with its parameter.
+class RowFunction {
+ public:
+  // The activations with a row function; see the functions of these names in layers/activations.h.
+  enum class Kind {
+    kLinear,
+    kRelu,
+    kLeakyRelu,
+    kElu,
+    kSigmoid,
+    kTanh,
+    kSilu,
+    kSoftplus,
+    kExp,
+    kGelu,
+    kSoftmax
+  };
+
+  // Makes a function. `parameter` is the negative slope of kLeakyRelu and alpha of kElu; the other
+  // functions ignore it.
+  RowFunction(Kind kind = Kind::kLinear, double parameter = 0)  // NOLINT: implicit
+      : kind_(kind), parameter_(static_cast<float>(parameter)) {}
+  // Returns nothing for an activation without a row function; plans then call the layer.
+  static std::optional<RowFunction> of(const Activation& activation);
+
+  // Returns the activation.
+  Kind kind() const { return kind_; }
+  // Returns Keras's name of the activation.
+  std::string name() const;
+  // Applies the function in place to n values; softmax normalizes over all n values.
+  void apply(float* row, int64_t n) const;
+
+ private:
+  Kind kind_;
+  float parameter_;
+};
 
 using PlanValues = Nest<PlanValue>;
 
@@ -35,15 +78,15 @@ using PlanValues = Nest<PlanValue>;
 // rank 2 are pooled by row of the batch. Ids are int32 or int64.
 struct PlanLookup {
   std::string caller = {};  // prefix of errors: ": id 7 at position 2 ..."
-  Tensor table = {};
-  Tensor scales = {};  // float32 [vocabulary] for an int8 table: element = code / scale
-  PlanValue ids = {};
-  std::optional<PlanValue> weights = {};  // float32, one per ragged or sparse id
-  kernels::Combiner combiner = kernels::Combiner::kSum;
+  Tensor table = {};        // the rows
+  Tensor scales = {};       // float32 [vocabulary] for an int8 table: element = code / scale
+  PlanValue ids = {};       // the numbers of the rows
+  std::optional<PlanValue> weights = {};                 // float32, one per ragged or sparse id
+  kernels::Combiner combiner = kernels::Combiner::kSum;  // how rows are pooled
   // For sparse ids: ignores negative ids and, unless the combiner is kSum, ids with weight <= 0.
   bool prunes = false;
   // An 8-bit copy of a float32 table, which is looked up instead of it if set.
-  Int8Table int8 = {};
+  std::shared_ptr<const Int8Table> int8 = nullptr;
 };
 
 // Collects the values and steps of a plan.
@@ -78,8 +121,10 @@ class Planner {
   // Describes (x - center) factor + offset or, if `divides`, (x - center) / factor + offset. Each
   // operand has one value, or one value for each position of the last axis.
   struct Affine {
-    Tensor center, factor, offset;
-    bool divides = false;
+    Tensor center;         // subtracted from x
+    Tensor factor;         // multiplies the difference
+    Tensor offset;         // added at the end
+    bool divides = false;  // true: divide by `factor`
   };
   // Returns nothing if the sizes of the operands do not fit x.
   std::optional<PlanValue> affine(PlanValue x, const Affine& numbers);

@@ -1,5 +1,3 @@
-#include <keel/layers/serving/steps/row_function.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include <keel/framework/internal/math.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

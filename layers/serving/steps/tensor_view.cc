@@ -1,7 +1,7 @@
-#include <keel/layers/serving/steps/tensor_view.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <keel/layers/serving/steps/plan_step.h>
 
 namespace keel {
 namespace {

@@ -1,5 +1,3 @@
-#include <keel/layers/training/compile/class_weight.h>
-
 #include <algorithm>
 #include <cmath>
 

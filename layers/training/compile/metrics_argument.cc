@@ -1,6 +1,6 @@
-#include <keel/layers/training/compile/metrics_argument.h>
-
 #include <algorithm>
+
+#include <keel/layers/training/compile/compile_options.h>
 
 namespace keel {
 namespace {

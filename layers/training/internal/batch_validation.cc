@@ -51,8 +51,8 @@ double leaf_of_other_rows(const Tensors& element) {
 // holds them.
 enum Fact { kRows, kNanLabel, kNanWeight, kUnevenLeaf, kFacts };
 
-Tensor facts_of(const Tensors& element, const StepPlace& place) {
-  const StepData data = unpack_x_y_sample_weight(element, place.caller);
+Tensor facts_of(const Tensors& element, const StepContext& context) {
+  const StepData data = unpack_x_y_sample_weight(element, context.caller);
   std::vector<double> out(kFacts);
   out[kRows] = static_cast<double>(rows_of(data));
   out[kNanLabel] = row_of_nan(data.y);
@@ -64,10 +64,10 @@ Tensor facts_of(const Tensors& element, const StepPlace& place) {
 }  // namespace
 
 int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::ProcessGroup& group,
-                    const StepPlace& place) {
+                    const StepContext& context) {
   std::vector<Tensor> facts;
   for (const Tensors& element : batch.values()) {
-    facts.push_back(facts_of(element, place));
+    facts.push_back(facts_of(element, context));
   }
   if (group.size() > 1) facts = distribute::gather_tensors(group, "the labels of a step", facts);
   int64_t rows = 0;
@@ -75,20 +75,20 @@ int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::Pr
     const auto fact = of_replica.data<double>();
     if (fact[kUnevenLeaf] >= 0) {
       const std::vector<std::string> paths = flatten_paths(batch.values()[0]);
-      throw ValueError(place, ": '", paths.at(static_cast<size_t>(fact[kUnevenLeaf])),
+      throw ValueError(context, ": '", paths.at(static_cast<size_t>(fact[kUnevenLeaf])),
                        "' of the batch does not have the same number of rows as '", paths[0],
                        "'; features, labels and weights must have the same number of rows");
     }
     const auto refuse_nan = [&](Fact row, const char* what) {
       if (fact[row] < 0) return;
-      throw ValueError(place, ": the ", what, " of row ", rows + static_cast<int64_t>(fact[row]),
+      throw ValueError(context, ": the ", what, " of row ", rows + static_cast<int64_t>(fact[row]),
                        " of the batch is NaN");
     };
     refuse_nan(kNanLabel, "label");
     refuse_nan(kNanWeight, "sample weight");
     rows += static_cast<int64_t>(fact[kRows]);
   }
-  if (rows == 0) throw ValueError(place, ": the batch has no rows; drop empty batches");
+  if (rows == 0) throw ValueError(context, ": the batch has no rows; drop empty batches");
   return rows;
 }
 

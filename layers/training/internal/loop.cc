@@ -5,11 +5,12 @@
 #include <iostream>
 #include <set>
 
-#include <keel/layers/training/compile/class_weight.h>
+#include <keel/layers/training/compile/step_data.h>
 #include <keel/layers/training/internal/batch_source.h>
 #include <keel/layers/training/internal/callback_list.h>
 #include <keel/layers/training/internal/predict_step.h>
 #include <keel/layers/training/internal/process_agreement.h>
+#include <keel/layers/training/internal/train_step.h>
 #include <keel/layers/training/progbar_logger.h>
 
 namespace keel {
@@ -29,17 +30,17 @@ std::vector<CallbackHandle> with_progress(std::vector<CallbackHandle> callbacks,
 
 // Runs one evaluation: all batches of one epoch of `source`.
 Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
-               const char* caller) {
+               StepContext context) {
+  context.training = false;
   trainer.reset(model);
   callbacks.call(&Callback::on_test_begin);
   source.start_epoch();
-  int64_t step = 0;
   while (const auto batch = source.next()) {
-    callbacks.call(&Callback::on_test_batch_begin, step);
-    trainer.test_step(model, *batch, {.caller = caller, .step = step});
-    callbacks.call(&Callback::on_test_batch_end, step,
+    callbacks.call(&Callback::on_test_batch_begin, context.step);
+    TrainStep(trainer, model, *batch, context).run();
+    callbacks.call(&Callback::on_test_batch_end, context.step,
                    trainer.logs(model, Trainer::LogsOf::kBatch));
-    ++step;
+    ++context.step;
   }
   Logs logs = trainer.logs(model);
   callbacks.call(&Callback::on_test_end, logs);
@@ -88,20 +89,6 @@ bool validates_after(const FitOptions& options, int64_t epoch) {
   return std::ranges::find(epochs, epoch + 1) != epochs.end();
 }
 
-// Sets whether the trainer tolerates NaN losses, and resets it at the end of the scope.
-class NanToleranceScope {
- public:
-  NanToleranceScope(Trainer& trainer, bool tolerates_nan) : trainer_(trainer) {
-    trainer_.set_tolerates_nan(tolerates_nan);
-  }
-  ~NanToleranceScope() { trainer_.set_tolerates_nan(false); }
-  NanToleranceScope(const NanToleranceScope&) = delete;
-  NanToleranceScope& operator=(const NanToleranceScope&) = delete;
-
- private:
-  Trainer& trainer_;
-};
-
 // Runs the epochs of fit.
 class FitRun {
  public:
@@ -122,7 +109,6 @@ class FitRun {
   }
 
   History run() {
-    const NanToleranceScope rule(trainer_, callbacks_->tolerates_nan());
     model_.set_stop_training(false);
     // Discards a resume point that an earlier, failed run may have left.
     model_.take_resume_point();
@@ -179,7 +165,7 @@ class FitRun {
   }
 
   void restore(const ResumePoint& resume, const std::optional<Batch>& batch) {
-    if (batch) trainer_.build(model_, *batch);
+    if (batch) trainer_.build(model_, *batch, kFit);
     if (resume.restore) resume.restore();
   }
 
@@ -203,8 +189,11 @@ class FitRun {
     while (batch && !model_.stop_training()) {
       const NextBatch next = prefetch();
       callbacks_->call(&Callback::on_train_batch_begin, step);
-      trainer_.train_step(model_, *batch, {.caller = kFit, .epoch = epoch, .step = step},
-                          next.batch ? &*next.batch : nullptr);
+      const StepContext context = {.caller = kFit,
+                                   .epoch = epoch,
+                                   .step = step,
+                                   .tolerates_nan = callbacks_->tolerates_nan()};
+      TrainStep(trainer_, model_, *batch, context).run(next.batch ? &*next.batch : nullptr);
       callbacks_->call(&Callback::on_train_batch_end, step,
                        trainer_.logs(model_, Trainer::LogsOf::kBatch));
       if (model_.stop_training()) break;
@@ -218,8 +207,10 @@ class FitRun {
   void end_epoch(int64_t epoch) {
     Logs logs = trainer_.logs(model_);
     if (validation_ && validates_after(options_, epoch)) {
+      const StepContext context = {.caller = kValidation,
+                                   .tolerates_nan = callbacks_->tolerates_nan()};
       for (const auto& [name, value] :
-           run_tests(trainer_, model_, *validation_, *callbacks_, kValidation)) {
+           run_tests(trainer_, model_, *validation_, *callbacks_, context)) {
         logs["val_" + name] = value;
       }
     }
@@ -306,7 +297,7 @@ Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
                      BatchSource::Epochs::kFromStart);
   const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
                                {.steps = source.steps()});
-  return run_tests(trainer, model, source, callbacks, kEvaluate);
+  return run_tests(trainer, model, source, callbacks, {.caller = kEvaluate});
 }
 
 Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::Dataset& data,

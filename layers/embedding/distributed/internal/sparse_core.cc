@@ -4,6 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/distributed/internal/feature_configs.h>
 
 namespace keel {
 namespace {

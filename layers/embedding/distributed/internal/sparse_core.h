@@ -9,8 +9,8 @@
 
 #include <keel/framework/random.h>
 #include <keel/layers/embedding/distributed/distributed_config.h>
-#include <keel/layers/embedding/distributed/id_limits.h>
-#include <keel/layers/embedding/distributed/table_stacking.h>
+#include <keel/layers/embedding/distributed/internal/id_limits.h>
+#include <keel/layers/embedding/distributed/internal/table_stacking.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {

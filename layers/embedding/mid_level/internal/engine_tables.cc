@@ -1,11 +1,13 @@
 #include <keel/layers/embedding/mid_level/internal/engine_tables.h>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+
 namespace keel {
 
 void EngineTables::build(const std::vector<Shape>& output_shapes) {
   const std::lock_guard lock(mutex_);
   if (built_) return;
-  driver_.build(output_shapes, restored_);
+  session_.build(output_shapes, restored_);
   restored_.clear();
   built_ = true;
 }
@@ -16,7 +18,7 @@ bool EngineTables::built() const {
 }
 
 StateEntry EngineTables::entry_before_build(int table, int part, const std::string& name) {
-  const TableConfig& config = *driver_.tables().tables[table].own;
+  const TableConfig& config = *session_.tables().tables[table].own;
   const Shape shape = {config.vocabulary_size, config.dim};
   const auto self = shared_from_this();
   return {.name = name,
@@ -25,13 +27,13 @@ StateEntry EngineTables::entry_before_build(int table, int part, const std::stri
           .trainable = part == 0,
           .get =
               [self, table, part, name] {
-                if (self->built()) return self->driver_.read(table, part);
+                if (self->built()) return self->session_.read(table, part);
                 throw RuntimeError("TPUEmbedding: '", name,
                                    "' has no values yet; call enqueue or build first");
               },
           .set =
               [self, table, part, name, shape](const Tensor& value) {
-                if (self->built()) return self->driver_.write(table, part, value);
+                if (self->built()) return self->session_.write(table, part, value);
                 if (value.shape() != shape || value.dtype() != DType::kFloat32) {
                   throw ValueError("TPUEmbedding: '", name, "' must be float32 ", shape,
                                    ", received ", value.dtype(), " ", value.shape());
@@ -42,10 +44,10 @@ StateEntry EngineTables::entry_before_build(int table, int part, const std::stri
 }
 
 std::vector<StateEntry> EngineTables::state_entries() {
-  if (built()) return driver_.state_entries();
+  if (built()) return session_.state_entries();
   std::vector<StateEntry> out;
   int table = 0;
-  for (const TableSet::Entry& entry : driver_.tables().tables) {
+  for (const TableSet::Entry& entry : session_.tables().tables) {
     out.push_back(entry_before_build(table, 0, entry.own->name));
     int part = 1;
     for (const Slot& slot : entry.own->optimizer->rule->slots()) {

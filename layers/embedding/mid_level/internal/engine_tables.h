@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/tables/engine_session.h>
-#include <keel/layers/embedding/tables/tracked_tables.h>
+#include <keel/layers/embedding/tables/internal/engine_session.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 
 namespace keel {
 
@@ -16,10 +16,10 @@ namespace keel {
 // EngineSession::read.
 class EngineTables final : public TrackedTables, public std::enable_shared_from_this<EngineTables> {
  public:
-  explicit EngineTables(const EngineSession& driver) : driver_(driver) {}
+  explicit EngineTables(const EngineSession& session) : session_(session) {}
 
   // Returns the session of the engine.
-  EngineSession& driver() { return driver_; }
+  EngineSession& session() { return session_; }
   // Creates the engine; see EngineSession::build. Tables start with the values restored before.
   // Later calls do nothing.
   void build(const std::vector<Shape>& output_shapes);
@@ -30,7 +30,7 @@ class EngineTables final : public TrackedTables, public std::enable_shared_from_
  private:
   StateEntry entry_before_build(int table, int part, const std::string& name);
 
-  EngineSession driver_;
+  EngineSession session_;
   mutable std::mutex mutex_;  // guards the two members below; held while building
   bool built_ = false;
   std::map<std::string, Tensor> restored_;  // by entry name

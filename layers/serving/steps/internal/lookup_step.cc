@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <keel/framework/base/errors.h>
+#include <keel/framework/internal/int8_table.h>
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
 #include <keel/framework/kernels/embedding/row_sum.h>
 
@@ -44,8 +46,8 @@ struct RowBytes {
 
 RowBytes rows_of(const PlanLookup& lookup) {
   if (lookup.int8) {
-    return {.base = lookup.int8.data(),
-            .bytes = lookup.int8.row_bytes(),
+    return {.base = lookup.int8->data(),
+            .bytes = lookup.int8->row_bytes(),
             .kind = RowBytes::Kind::kInt8Row};
   }
   if (lookup.scales) {
@@ -215,8 +217,8 @@ void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
     if (id < limit && (id >= 0 || lookup.prunes)) continue;
-    throw ValueError(lookup.caller, ": id ", id, " at position ", i, " is outside the table of ",
-                     limit, " rows");
+    throw InvalidIdError(lookup.caller, ": id ", id, " at position ", i,
+                         " is outside the table of ", limit, " rows");
   }
 }
 

@@ -58,7 +58,7 @@ struct Planner::State {
   // Tables of lookups by tensor id, so that several copies of the same values are stored once.
   std::map<uint64_t, Tensor> tables;
   // Converted tables by the id of the original; unset if int8 tables are not requested.
-  std::optional<std::map<uint64_t, Int8Table>> int8_tables;
+  std::optional<std::map<uint64_t, std::shared_ptr<const Int8Table>>> int8_tables;
   std::vector<std::string> layers;  // layers being planned, outermost first
 
   // Returns true if a value has one row per row of the batch; nothing if this is unknown.

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/training/compile/logs.h>
-#include <keel/layers/training/compile/metrics_argument.h>
+#include <keel/layers/training/compile/compile_options.h>
+#include <keel/layers/training/compile/step_data.h>
 
 namespace keel {
 

@@ -1,0 +1,146 @@
+#include <keel/layers/embedding/distributed/internal/id_limits.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <keel/framework/base/internal/hash_map.h>
+
+namespace keel {
+namespace {
+
+// Returns the rows without the positions whose ids `keep` rejects.
+template <class Keep>
+IdRows filtered(const IdRows& rows, const Keep& keep) {
+  const auto ids = rows.ids.data<int64_t>();
+  const auto splits = rows.row_splits.data<int64_t>();
+  const auto weights = rows.weights ? rows.weights.data<float>() : std::span<const float>();
+  std::vector<int64_t> kept, new_splits = {0};
+  std::vector<float> kept_weights;
+  for (size_t r = 0; r + 1 < splits.size(); ++r) {
+    for (int64_t p = splits[r]; p < splits[r + 1]; ++p) {
+      if (!keep(ids[p])) continue;
+      kept.push_back(ids[p]);
+      if (!weights.empty()) kept_weights.push_back(weights[p]);
+    }
+    new_splits.push_back(std::ssize(kept));
+  }
+  IdRows out = {.ids = Tensor::from(kept, {std::ssize(kept)}),
+                .row_splits = Tensor::from(new_splits, {std::ssize(new_splits)})};
+  if (rows.weights) out.weights = Tensor::from(kept_weights, {std::ssize(kept_weights)});
+  return out;
+}
+
+}  // namespace
+
+Config encode(IdLimitPolicy policy) {
+  switch (policy) {
+    case IdLimitPolicy::kUnlimited:
+      return "unlimited";
+    case IdLimitPolicy::kError:
+      return "error";
+    case IdLimitPolicy::kDrop:
+      break;
+  }
+  return "drop";
+}
+
+void decode(const Config& config, IdLimitPolicy& policy) {
+  for (const IdLimitPolicy p :
+       {IdLimitPolicy::kUnlimited, IdLimitPolicy::kError, IdLimitPolicy::kDrop}) {
+    if (encode(p) == config) {
+      policy = p;
+      return;
+    }
+  }
+  throw ValueError("id_limit_policy: must be unlimited, error or drop, received ", to_json(config));
+}
+
+// The ids and distinct ids of one batch, by partition.
+struct IdLimiter::Demand {
+  std::vector<int64_t> ids, unique_ids;
+};
+
+IdLimiter::IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy,
+                     int partitions)
+    : table_(std::move(table)), limits_(limits), policy_(policy), partitions_(partitions) {
+  if (policy_ == IdLimitPolicy::kUnlimited) return;
+  if (limits_.max_ids_per_partition < 1 || limits_.max_unique_ids_per_partition < 1) {
+    throw ValueError("DistributedEmbedding: max_ids_per_partition and ",
+                     "max_unique_ids_per_partition of table '", table_,
+                     "' must be positive, received ", limits_.max_ids_per_partition, " and ",
+                     limits_.max_unique_ids_per_partition);
+  }
+}
+
+IdLimiter::Demand IdLimiter::demand_of(std::span<IdRows* const> features) const {
+  Demand out = {.ids = std::vector<int64_t>(partitions_),
+                .unique_ids = std::vector<int64_t>(partitions_)};
+  HashSet<int64_t> seen;
+  for (const IdRows* rows : features) {
+    for (const int64_t id : rows->ids.data<int64_t>()) {
+      ++out.ids[id % partitions_];
+      if (seen.insert(id)) ++out.unique_ids[id % partitions_];
+    }
+  }
+  return out;
+}
+
+// Keeps ids in feature order until their partition is full. An id that was kept before only counts
+// towards max_ids_per_partition. Returns the number of dropped ids.
+int64_t IdLimiter::drop(std::span<IdRows* const> features) const {
+  std::vector<int64_t> ids(partitions_), unique_ids(partitions_);
+  HashSet<int64_t> admitted;
+  int64_t dropped = 0;
+  const auto keep = [&](int64_t id) {
+    const auto p = static_cast<size_t>(id % partitions_);
+    const bool known = admitted.contains(id);
+    if (ids[p] == limits_.max_ids_per_partition ||
+        (!known && unique_ids[p] == limits_.max_unique_ids_per_partition)) {
+      ++dropped;
+      return false;
+    }
+    ++ids[p];
+    if (!known) {
+      ++unique_ids[p];
+      admitted.insert(id);
+    }
+    return true;
+  };
+  for (IdRows* rows : features) *rows = filtered(*rows, keep);
+  return dropped;
+}
+
+void IdLimiter::apply(std::span<IdRows* const> features) {
+  if (policy_ == IdLimitPolicy::kUnlimited) return;
+  const Demand demand = demand_of(features);
+  const auto most = std::ranges::max_element(demand.ids);
+  const auto most_unique = std::ranges::max_element(demand.unique_ids);
+  const bool too_many = *most > limits_.max_ids_per_partition;
+  const bool too_many_unique = *most_unique > limits_.max_unique_ids_per_partition;
+  int64_t dropped = 0;
+  if (too_many || too_many_unique) {
+    if (policy_ == IdLimitPolicy::kError) {
+      const auto at =
+          too_many ? most - demand.ids.begin() : most_unique - demand.unique_ids.begin();
+      throw ValueError(
+          "DistributedEmbedding: table '", table_,
+          "': ", too_many ? "max_ids_per_partition" : "max_unique_ids_per_partition", " is ",
+          too_many ? limits_.max_ids_per_partition : limits_.max_unique_ids_per_partition,
+          ", but a batch has ", too_many ? *most : *most_unique, " for partition ", at,
+          "; raise the limit or use IdLimitPolicy::kDrop");
+    }
+    dropped = drop(features);
+  }
+  const std::lock_guard lock(mutex_);
+  IdStatistics& s = statistics_;
+  s.max_ids_per_partition = std::max(s.max_ids_per_partition, *most);
+  s.max_unique_ids_per_partition = std::max(s.max_unique_ids_per_partition, *most_unique);
+  s.dropped_ids += dropped;
+}
+
+IdStatistics IdLimiter::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace keel

@@ -1,0 +1,80 @@
+// The state of an EngineSession. Private to its sources.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/tables/internal/engine_session.h>
+#include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
+#include <keel/layers/embedding/tables/internal/prefetch_queue.h>
+
+namespace keel {
+
+// Returns the learning rate that the optimizer follows.
+inline const LearningRate& rate_source(const TableOptimizerState& optimizer) {
+  return optimizer.source == nullptr ? optimizer.learning_rate
+                                     : optimizer.source->learning_rate_source();
+}
+
+// Returns true if reading the learning rate calls a function of the user.
+inline bool calls_user_code(const TableOptimizerState& optimizer) {
+  return rate_source(optimizer).callable() != nullptr;
+}
+
+struct EngineSession::State {
+  const TableSet tables;
+  const Nest<FeatureConfig> features;
+  const EngineSessionOptions options;
+  distribute::Strategy& strategy;
+  const std::weak_ptr<const void> strategy_lifetime;
+  const std::vector<FeatureConfig> configs;  // by feature
+  const std::vector<std::string> paths;      // by feature
+  InvalidIdCounter counter;
+  std::vector<std::atomic<bool>> warned;              // by feature: a missing gradient was reported
+  std::vector<PrefetchQueue<Batch>> prefetched = {};  // by local replica
+  std::string record = {};
+  std::shared_ptr<distribute::EmbeddingEngine> engine = nullptr;
+  // Set last, because replicas may read it while another one builds.
+  std::atomic<bool> built = false;
+
+  const TableOptimizerState& optimizer(size_t table) const {
+    return *tables.tables[table].own->optimizer;
+  }
+  int64_t rows(int table) const { return tables.tables[table].own->vocabulary_size; }
+  distribute::EngineConfiguration configuration(const std::vector<Shape>& output_shapes) const;
+  // By table: the first table with which it shares a learning rate; unset for constant rates.
+  std::vector<std::optional<size_t>> first_of_same_rate() const;
+  // By table: the initializers of the slots; empty if the optimizer's own initial values apply.
+  std::vector<std::vector<Initializer>> slot_initializers() const;
+  void initialize(distribute::EmbeddingEngine& made,
+                  const std::vector<std::vector<Initializer>>& slots,
+                  const std::map<std::string, Tensor>& restored) const;
+  std::string entry_name(size_t table, size_t part) const;
+  std::vector<distribute::TableStep> steps(distribute::Communicator& communicator) const;
+  // Returns the strategy's live engine, which another object may have built, after it has run its
+  // pending updates; null if there is none.
+  std::shared_ptr<distribute::EmbeddingEngine> drained_engine() const;
+  // Returns that engine and the position in it of the table that matches this session's table and
+  // has this part. Throws RuntimeError if there is none.
+  std::pair<std::shared_ptr<distribute::EmbeddingEngine>, int> drained_table(int table,
+                                                                             int part) const;
+  // Returns the range of rows that this process holds, limited to the first `rows` rows: the engine
+  // may have padded the table.
+  std::pair<int64_t, int64_t> local_rows(const distribute::EmbeddingEngine& made, int table,
+                                         int64_t rows) const {
+    const auto [first, end] = made.local_rows(table);
+    return {std::min(first, rows), std::min(end, rows)};
+  }
+  StateEntry::Rows row_access(const EngineSession& self, int table, int part) const;
+  template <class BagsOf>
+  Batch encode(const Tensors& inputs, const FeatureWeights& weights, const BagsOf& fn);
+};
+
+}  // namespace keel

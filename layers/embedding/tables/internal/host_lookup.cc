@@ -1,0 +1,102 @@
+#include <keel/layers/embedding/tables/internal/host_lookup.h>
+
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
+
+namespace keel {
+namespace {
+
+// The arguments of the lookup of one feature.
+struct Lookup {
+  const std::string& path;
+  const FeatureConfig& feature;
+  const TensorLike& input;
+  const std::optional<TensorLike>& weights;
+};
+
+void check(const Lookup& lookup, LookupRules rules) {
+  const auto& [path, feature, input, weights] = lookup;
+  const auto refuse = [&where = path](const char* what) {
+    throw ValueError("TPUEmbedding: feature '", where, "': ", what);
+  };
+  const bool dense = input.layout() == Layout::kDense;
+  if (weights) {
+    if (dense) refuse("received weights for dense ids; only sparse and ragged ids accept weights");
+    if (weights->layout() != input.layout()) {
+      refuse("weights and ids must have the same layout, both sparse or both ragged");
+    }
+    if (feature.max_sequence_length > 0)
+      refuse(
+          "received weights for a sequence feature; set max_sequence_length to 0 or omit the "
+          "weights");
+  }
+  if (feature.max_sequence_length == 0) return;
+  if (dense) refuse("a sequence feature requires sparse or ragged ids, received dense ones");
+  if (rules == LookupRules::kV0 && input.layout() == Layout::kSparse && !feature.output_shape &&
+      input.spec().shape.rank() > 2) {
+    refuse("a sequence feature requires sparse ids of rank 2");
+  }
+}
+
+IdRule rule_for(const Lookup& lookup, LookupRules rules) {
+  if (rules == LookupRules::kV0 || lookup.input.layout() != Layout::kSparse) {
+    return IdRule::kStrict;
+  }
+  const TensorSpec spec = lookup.input.spec();
+  const bool safe = lookup.feature.validate_weights_and_indices || spec.shape.rank() > 2;
+  return safe && !is_sequence(lookup.feature, spec) ? IdRule::kPrune : IdRule::kStrict;
+}
+
+Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules rules,
+               IdCounts& invalid_ids) {
+  const auto& [path, feature, input, weights] = lookup;
+  check(lookup, rules);
+  const int64_t dim = feature.table->dim;
+  if (input.is_symbolic()) {
+    const Shape shape = bags_output_shape(path, feature, input.spec(), false);
+    return Tensor::symbolic({.shape = shape + Shape{dim}, .dtype = DType::kFloat32});
+  }
+  const FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
+  invalid_ids = bags.invalid_ids;
+  const Shape shape = bags.output_shape + Shape{dim};
+  const Tensor table = table_of(feature.table, bags.ids);
+  const bool dense = input.layout() == Layout::kDense;
+  if (dense && bags.invalid_ids.dropped == 0) {
+    return ops::reshape(ops::gather(table, bags.ids), shape);
+  }
+  // Each sample of dense ids or of a sequence has at most one id, so its sum is the row, or zeros.
+  const kernels::Combiner combiner = dense || bags.sequence
+                                         ? kernels::Combiner::kSum
+                                         : combiner_from_name(feature.table->combiner);
+  return ops::reshape(ops::embedding_pool(table, bags.ids, bags.row_splits, bags.weights, combiner),
+                      shape);
+}
+
+}  // namespace
+
+Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& weights,
+                              const Nest<FeatureConfig>& feature_config,
+                              const TableLookup& table_of, const HostLookupOptions& options) {
+  assert_same_structure(feature_config, features);
+  if (weights) assert_same_structure(features, *weights);
+  const std::vector<FeatureConfig> configs = flatten(feature_config);
+  const std::vector<std::string> paths = flatten_paths(feature_config);
+  const auto flat_weights =
+      weights ? flatten(*weights) : std::vector<std::optional<TensorLike>>(configs.size());
+  std::vector<IdCounts> invalid_ids(configs.size());
+  std::vector<Shape> shapes;
+  Tensors out = map_structure(features, [&](const TensorLike& input) -> TensorLike {
+    const size_t i = shapes.size();
+    Tensor found = look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options.rules,
+                           invalid_ids[i]);
+    shapes.push_back(found.shape());
+    return found;
+  });
+  check_equal_rows(paths, configs, shapes);
+  // Count only after all checks have passed, so that a failed lookup counts nothing.
+  if (options.counter != nullptr) options.counter->add(invalid_ids);
+  return out;
+}
+
+}  // namespace keel

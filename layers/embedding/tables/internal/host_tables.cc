@@ -1,0 +1,121 @@
+#include <keel/layers/embedding/tables/internal/host_tables.h>
+
+#include <keel/framework/base/internal/memory_error.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/optimizers/embedding/bounds_and_slots.h>
+
+namespace keel {
+namespace {
+
+std::vector<std::string> slot_names(const Table& table) {
+  std::vector<std::string> out;
+  if (!table->optimizer) return out;
+  for (const Slot& slot : table->optimizer->rule->slots()) out.push_back(slot.name);
+  return out;
+}
+
+std::string entry_name(const Table& table, const std::string& slot) {
+  return slot.empty() ? table->name : table->name + "/" + slot;
+}
+
+Shape shape_of(const Table& table) { return {table->vocabulary_size, table->dim}; }
+
+}  // namespace
+
+bool HostTables::built() const {
+  const std::lock_guard lock(mutex_);
+  return built_;
+}
+
+// Creates a variable. A restored value replaces the initial value; then the initializer does not
+// run.
+Variable HostTables::made(const Table& table, const std::string& name, bool trainable,
+                          const std::variant<Initializer, Tensor>& start) {
+  Tensor value;
+  if (const auto restored = restored_.find(name); restored != restored_.end()) {
+    value = restored->second;
+  } else if (const auto* tensor = std::get_if<Tensor>(&start)) {
+    value = *tensor;
+  } else {
+    const Shape shape = shape_of(table);
+    value =
+        allocate_for("TPUEmbedding: table '" + name + "'", shape, bytes_for(shape, sizeof(float)),
+                     [&] { return std::get<Initializer>(start)(shape); });
+  }
+  return Variable(value, {.name = name, .trainable = trainable});
+}
+
+std::vector<Variable> HostTables::trainable_variables() const {
+  const std::lock_guard lock(mutex_);
+  return parameters_;
+}
+
+void HostTables::build() {
+  const std::lock_guard lock(mutex_);
+  if (built_) return;
+  std::vector<Variable> parameters;
+  std::vector<std::map<std::string, Variable>> slots;
+  for (const TableSet::Entry& entry : tables_.tables) {
+    const Table& table = entry.own;
+    parameters.push_back(made(table, table->name, true, table_initializer(*table)));
+    std::map<std::string, Variable>& of_table = slots.emplace_back();
+    if (!table->optimizer) continue;
+    const SlotVariables starts =
+        create_slots(*table->optimizer, {.name = table->name, .shape = shape_of(table)});
+    for (const std::string& slot : slot_names(table)) {
+      of_table.emplace(slot, made(table, entry_name(table, slot), false, starts.at(slot)));
+    }
+  }
+  // Assign only after every variable exists: a build that throws leaves the object unbuilt.
+  parameters_ = std::move(parameters);
+  slots_ = std::move(slots);
+  restored_.clear();
+  built_ = true;
+}
+
+const Variable& HostTables::variable(size_t table, const std::string& slot) const {
+  return slot.empty() ? parameters_.at(table) : slots_.at(table).at(slot);
+}
+
+StateEntry HostTables::entry(const Table& table, size_t index, const std::string& slot) {
+  const std::string name = entry_name(table, slot);
+  const auto self = shared_from_this();
+  return {.name = name,
+          .spec = {.shape = shape_of(table)},
+          .kind = slot.empty() ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
+          .trainable = slot.empty(),
+          .get =
+              [self, index, slot, name] {
+                if (!self->built())
+                  throw RuntimeError("Embedding table '", name,
+                                     "': the layer is not built; call it once first");
+                return self->variable(index, slot).read();
+              },
+          .set =
+              [self, index, slot, name, shape = shape_of(table)](const Tensor& value) {
+                if (value.shape() != shape || value.dtype() != DType::kFloat32) {
+                  throw ValueError("Embedding table '", name, "': must be float32 ", shape,
+                                   ", received ", value.dtype(), " ", value.shape());
+                }
+                const std::lock_guard lock(self->mutex_);
+                if (self->built_) {
+                  self->variable(index, slot).assign(value);
+                } else {
+                  // Not built yet: the value becomes the initial value.
+                  self->restored_.insert_or_assign(name, value);
+                }
+              },
+          .variable_id = built() ? variable(index, slot).id() : 0};
+}
+
+std::vector<StateEntry> HostTables::state_entries() {
+  std::vector<StateEntry> out;
+  for (size_t t = 0; t < tables_.tables.size(); ++t) {
+    const Table& table = tables_.tables[t].own;
+    out.push_back(entry(table, t, ""));
+    for (const std::string& slot : slot_names(table)) out.push_back(entry(table, t, slot));
+  }
+  return out;
+}
+
+}  // namespace keel

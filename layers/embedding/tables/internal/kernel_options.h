@@ -1,0 +1,15 @@
+// The options of lookup kernels that a TableConfig names.
+#pragma once
+
+#include <string>
+
+#include <keel/framework/kernels/embedding/gather.h>
+
+namespace keel {
+
+// Convert TableConfig::combiner and TableConfig::storage_dtype. Throw ValueError for an unknown
+// name.
+kernels::Combiner combiner_from_name(const std::string& name);
+kernels::StorageType storage_from_name(const std::string& name);
+
+}  // namespace keel

@@ -1,0 +1,22 @@
+// Hash functions that map words to buckets, with the same results on all machines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <keel/layers/preprocessing/preprocessing.h>
+
+namespace keel {
+
+// Returns the SipHash-2-4 of bytes, read as little-endian words (Aumasson and Bernstein 2012).
+uint64_t siphash24(uint64_t key0, uint64_t key1, std::string_view bytes);
+
+// Returns the bucket in [0, count) of TensorFlow's string hashes: without a salt FarmHash's 64-bit
+// fingerprint modulo count, otherwise SipHash-2-4 with the salt as its key.
+int64_t hash_bucket(std::string_view word, int64_t count,
+                    const std::optional<HashingSalt>& salt = {});
+// Returns the bucket of the decimal digits of an integer.
+int64_t hash_bucket(int64_t number, int64_t count, const std::optional<HashingSalt>& salt = {});
+
+}  // namespace keel

@@ -1,0 +1,37 @@
+// Functions shared by layers that map values to categories.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/preprocessing/preprocessing.h>
+
+namespace keel {
+
+// Replaces the values of x, of any layout, by fn(values), which must have the same shape and dtype
+// `dtype`. Row splits and indices are kept. Returns a symbolic tensor without calling fn if x is
+// symbolic.
+TensorLike map_values(const TensorLike& x, DType dtype,
+                      const std::function<Tensor(const Tensor&)>& fn);
+
+// The values of an `output_mode` option.
+enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
+// Throws ValueError, prefixed with `caller`, for a name other than the first four.
+OutputMode output_mode_from_name(const std::string& name, const std::string& caller);
+
+// Encodes categories, int64 in [0, depth), as float32, in one of the forms that preprocessing.h
+// describes. kTfIdf is like kCount; the caller applies the factors. The result is symbolic if x is.
+// `weights`, float32 with x's shape and layout, apply to kCount only. Throws ValueError for kOneHot
+// if x is not dense.
+TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
+                             const std::string& caller,
+                             const std::optional<TensorLike>& weights = {});
+
+// Calls fn with the tensor of each batch. Throws TypeError, prefixed with `caller`, if a batch is a
+// structure.
+void for_each_batch(const data::Dataset& batches, const std::string& caller,
+                    const std::function<void(const TensorLike&)>& fn);
+
+}  // namespace keel
