@@ -30,30 +30,32 @@ extern "C" {
 #endif
 
 // NOLINTBEGIN(readability-identifier-naming): the names of a C interface
+// Marks the functions that the library exports.
 #define KEEL_API __attribute__((visibility("default")))
+// The largest rank of a tensor.
 #define KEEL_MAX_RANK 8
 
 // The result of a call.
 typedef enum keel_status {
-  KEEL_OK = 0,
+  KEEL_OK = 0,                     // success
   KEEL_VALUE_ERROR = 1,            // a value, shape, size or name is wrong
   KEEL_TYPE_ERROR = 2,             // a dtype or layout is wrong
   KEEL_RUNTIME_ERROR = 3,          // all other errors
   KEEL_NOT_IMPLEMENTED_ERROR = 4,  // the model needs a feature that is not supported
   KEEL_IO_ERROR = 5,               // a file is missing, damaged or of an unknown format
-  KEEL_OUT_OF_MEMORY = 6
+  KEEL_OUT_OF_MEMORY = 6           // memory is exhausted
 } keel_status;
 
 // The element type of a tensor.
 typedef enum keel_dtype {
-  KEEL_FLOAT32 = 0,
-  KEEL_FLOAT64 = 1,
-  KEEL_INT32 = 2,
-  KEEL_INT64 = 3,
-  KEEL_BOOL = 4,  // one byte; in inputs every value except 0 is true, outputs are 0 or 1
-  KEEL_UINT8 = 5,
-  KEEL_STRING = 6,  // keel_string
-  KEEL_INT8 = 7
+  KEEL_FLOAT32 = 0,  // float
+  KEEL_FLOAT64 = 1,  // double
+  KEEL_INT32 = 2,    // int32_t
+  KEEL_INT64 = 3,    // int64_t
+  KEEL_BOOL = 4,     // one byte; in inputs every value except 0 is true, outputs are 0 or 1
+  KEEL_UINT8 = 5,    // uint8_t
+  KEEL_STRING = 6,   // keel_string
+  KEEL_INT8 = 7      // int8_t; codes of quantized tables
 } keel_dtype;
 
 // The storage layout of a tensor.
@@ -64,16 +66,16 @@ typedef struct keel_result keel_result;  // the outputs of one run
 
 // A string of any bytes, not necessarily terminated by NUL.
 typedef struct keel_string {
-  const char* data;
-  size_t size;
+  const char* data;  // the bytes; may be NULL if size is 0
+  size_t size;       // number of bytes
 } keel_string;
 
 // An input or output of a signature. Dimension 0 is the batch. -1 is a dimension of any size.
 typedef struct keel_spec {
-  const char* name;  // valid as long as the model
-  int dtype;         // keel_dtype
-  int layout;        // keel_layout
-  int rank;
+  const char* name;             // valid as long as the model
+  int dtype;                    // keel_dtype
+  int layout;                   // keel_layout
+  int rank;                     // number of dimensions
   int64_t dims[KEEL_MAX_RANK];  // shape of the dense equivalent; unused elements are 0
 } keel_spec;
 
@@ -88,11 +90,11 @@ typedef struct keel_spec {
 //   position
 //           in a tensor of shape `dims`. Positions are in row-major order.
 typedef struct keel_tensor {
-  const char* name;
-  int dtype;   // keel_dtype
-  int layout;  // keel_layout
-  int rank;
-  const int64_t* dims;
+  const char* name;           // of the input or output
+  int dtype;                  // keel_dtype
+  int layout;                 // keel_layout
+  int rank;                   // number of dimensions
+  const int64_t* dims;        // `rank` dimensions; may be NULL if rank is 0
   const void* data;           // may be NULL if data_size is 0; need not be aligned
   size_t data_size;           // in bytes: the number of values times the size of a value
   const int64_t* row_splits;  // NULL unless ragged
@@ -115,6 +117,11 @@ KEEL_API keel_status keel_set_num_workers(int count);
 
 // Loads a whole model from a ".keras", ".h5" or ".hdf5" file. Free it with keel_model_free().
 KEEL_API keel_status keel_model_load(const char* path, keel_model** model);
+// Loads a model whose large tables are read in place from the file: it is ready at once, and
+// processes that load one file share the memory of its tables. Results have the same bits. Replace
+// the file only by rename: a file that is truncated while it is mapped ends the process. Tables
+// that cannot be mapped are copied (savedmodel/mapped/mapped_tables.h).
+KEEL_API keel_status keel_model_load_mapped(const char* path, keel_model** model);
 KEEL_API void keel_model_free(keel_model* model);  // NULL is allowed
 
 // Return the number of signatures, and the name of a signature by position. Names are in ascending
@@ -134,6 +141,15 @@ KEEL_API keel_status keel_output_count(const keel_model* model, const char* sign
                                        size_t* count);
 KEEL_API keel_status keel_output_spec(const keel_model* model, const char* signature,
                                       size_t position, keel_spec* spec);
+
+// Return the weights of the model by position, in the order of the model, or by name, such as
+// "user_embedding/embeddings". If several weights have a name, keel_weight_find() returns the
+// first. The memory that a weight points to must not be written and is valid as long as the model;
+// for a mapped table it is that of the file.
+KEEL_API keel_status keel_weight_count(const keel_model* model, size_t* count);
+KEEL_API keel_status keel_weight_at(const keel_model* model, size_t position, keel_tensor* weight);
+KEEL_API keel_status keel_weight_find(const keel_model* model, const char* name,
+                                      keel_tensor* weight);
 
 // Runs a signature, or "serving_default" if it is NULL. Inputs may be in any order and may be freed
 // after the call. Free the result with keel_result_free(). Errors name the input. Returns

@@ -1,5 +1,3 @@
-#include <keel/savedmodel/int8_tables.h>
-
 #include <algorithm>
 #include <map>
 
@@ -12,6 +10,7 @@
 #include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 #include <keel/savedmodel/keras/internal/node_results.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/atomic_file.h>
-#include <keel/savedmodel/int8_tables.h>
 #include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 #include <keel/savedmodel/keras/internal/keras_h5.h>
@@ -88,9 +87,13 @@ void save_model(const Model& model, const std::string& path, const SaveOptions& 
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
   if (whole_model_format("load_model", path) == Format::kArchive) {
-    return read_keras_archive(path, {.compile = options.compile, .safe_mode = options.safe_mode});
+    return read_keras_archive(path, {.compile = options.compile,
+                                     .safe_mode = options.safe_mode,
+                                     .mapped_tables = options.mapped_tables});
   }
-  return read_keras_h5(path, {.compile = options.compile, .safe_mode = options.safe_mode});
+  return read_keras_h5(path, {.compile = options.compile,
+                              .safe_mode = options.safe_mode,
+                              .mapped_tables = options.mapped_tables});
 }
 
 void save_weights(const Model& model, const std::string& path, const SaveWeightsOptions& options) {

@@ -12,11 +12,13 @@
 // so on.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/keras/signature.h>
+#include <keel/savedmodel/mapped/mapped_tables.h>
 
 namespace keel {
 
@@ -29,7 +31,7 @@ struct SaveOptions {
   // If true, saves keras_model_of(model) (for_keras.h), in which layers that Keras does not have
   // are replaced by layers of Keras.
   bool for_keras = false;
-  // "float32", or "int8" to save with_int8_tables(model) (int8_tables.h), an uncompiled model for
+  // "float32", or "int8" to save with_int8_tables(model), an uncompiled model for
   // serving. The table of each Embedding, and with for_keras also of each TPUEmbedding, then takes
   // a quarter of the bytes.
   std::string table_dtype = "float32";
@@ -68,6 +70,9 @@ struct LoadOptions {
   // Selects the error for a Python lambda, which cannot run here: ValueError if true, because
   // loading it is unsafe, and NotImplementedError if false.
   bool safe_mode = true;
+  // If set, large tables are read in place from the file instead of being loaded, and this object
+  // tells which (mapped_tables.h). Use it for models that predict. Null loads all values.
+  std::shared_ptr<MappedTables> mapped_tables = nullptr;
 };
 
 // Loads a whole model under the current strategy.
@@ -117,5 +122,19 @@ inline std::vector<std::string> load_weights(const ModelHandle& model, const std
                                              const LoadWeightsOptions& options = {}) {
   return load_weights(*model, path, options);
 }
+
+// Returns a model in which each Embedding has an int8 table, like after Embedding.quantize("int8")
+// (layers/core/embedding.h). Embeddings are replaced in Functional and Sequential models, at any
+// depth of nesting, but not inside other layers. All other layers are shared with `model`, which
+// does not change. The result is not compiled. If there is no table to quantize, returns `model`
+// itself.
+//
+// Throws
+// - ValueError for a table that is not float32 or has values that are not finite;
+// - ValueError for a layer with tables that Keras does not have, such as TPUEmbedding; apply
+//   keras_model_of() (for_keras.h) first, which replaces TPUEmbedding by Embedding;
+// - ValueError for a model that contains an Embedding but is neither Functional nor Sequential;
+// - RuntimeError if the model has no weights yet, or inside a replica.
+ModelHandle with_int8_tables(const Model& model);
 
 }  // namespace keel

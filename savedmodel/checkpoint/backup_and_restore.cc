@@ -1,5 +1,3 @@
-#include <keel/savedmodel/checkpoint/backup_and_restore.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -9,10 +7,11 @@
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/atomic_file.h>
-#include <keel/layers/callbacks/terminate_on_signal.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/training/internal/per_replica_values.h>
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/saving_callbacks.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
 namespace keel {

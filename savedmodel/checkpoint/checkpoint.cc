@@ -5,7 +5,10 @@
 #include <set>
 
 #include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/update_rule.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/internal/layer_state.h>
+#include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
@@ -92,8 +95,9 @@ std::vector<Trained> trained_variables(const CheckpointItems& items) {
 
 Entry slot_entry(const std::string& key, const std::string& name, const OptimizerHandle& optimizer,
                  const Variable& variable, size_t slot) {
+  const auto shape = slot_shape(optimizer->rule(), slot, variable);
   return {.key = key,
-          .spec = variable.spec(),
+          .spec = {.shape = shape.value_or(variable.shape()), .dtype = variable.dtype()},
           .optimizer = name,
           .get = [=] { return optimizer->slots(variable)[slot].read(); },
           .set =
@@ -151,6 +155,7 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
     for (const Trained& t : trained) {
       if (optimizer->slots(t.variable).empty()) continue;
       for (size_t s = 0; s < slots.size(); ++s) {
+        if (!slot_shape(optimizer->rule(), s, t.variable)) continue;
         std::string key = t.key + "/" + slots[s].name;
         if (!keys.insert(key).second) key += "@" + name;
         out.push_back(slot_entry(key, name, optimizer, t.variable, s));
@@ -186,6 +191,7 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
     for (const Trained& t : trained) {
       const bool has_slots = !optimizer->slots(t.variable).empty();
       for (size_t s = 0; s < slots.size(); ++s) {
+        if (!slot_shape(optimizer->rule(), s, t.variable)) continue;
         const std::string key =
             slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
         if (key.empty() || (t.may_lack_slots && !has_slots && !index.contains(key))) continue;

@@ -1,5 +1,3 @@
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/temporary_file.h>
 #include <keel/framework/config/config.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
 namespace keel {

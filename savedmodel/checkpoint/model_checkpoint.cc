@@ -1,5 +1,3 @@
-#include <keel/savedmodel/checkpoint/model_checkpoint.h>
-
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +5,8 @@
 #include <iostream>
 
 #include <keel/distribute/internal/run_collectively.h>
+#include <keel/layers/callbacks/internal/monitor.h>
+#include <keel/savedmodel/checkpoint/saving_callbacks.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {
@@ -119,7 +119,7 @@ std::string format_logs(const std::string& text, const Logs& values) {
 
 ModelCheckpointCallback::ModelCheckpointCallback(Options options)
     : options_(std::move(options)),
-      monitor_("ModelCheckpoint", options_.monitor, options_.mode),
+      monitor_(std::make_unique<Monitor>("ModelCheckpoint", options_.monitor, options_.mode)),
       best_(options_.initial_value_threshold) {
   if (options_.filepath.empty()) throw ValueError("ModelCheckpoint: filepath is required");
   if (options_.save_freq && *options_.save_freq < 1) {
@@ -131,8 +131,10 @@ ModelCheckpointCallback::ModelCheckpointCallback(Options options)
   }
 }
 
+ModelCheckpointCallback::~ModelCheckpointCallback() = default;
+
 void ModelCheckpointCallback::on_train_begin() {
-  if (options_.save_best_only) monitor_.begin(model());
+  if (options_.save_best_only) monitor_->begin(model());
   batches_ = 0;
 }
 
@@ -141,7 +143,7 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
     if (options_.verbose > 0) print_line(str("\nEpoch ", epoch_ + 1, ": saving model to ", path));
     return true;
   }
-  const std::optional<double> value = monitor_.value(logs, params());
+  const std::optional<double> value = monitor_->value(logs, params());
   if (!value && options_.save_freq && !warned_ && distribute::processes().rank() == 0) {
     std::cerr
         << "ModelCheckpoint: nothing is saved, because '" << options_.monitor
@@ -149,7 +151,7 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
     warned_ = true;
   }
   if (!value || std::isnan(*value)) return false;
-  const bool better = !best_ || monitor_.is_better(*value, *best_);
+  const bool better = !best_ || monitor_->is_better(*value, *best_);
   if (options_.verbose > 0) {
     const std::string head = str("\nEpoch ", epoch_ + 1, ": ", options_.monitor);
     const std::string before = best_ ? to_json(*best_) : "nothing";

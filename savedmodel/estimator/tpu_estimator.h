@@ -17,16 +17,64 @@
 //            .optimization_parameters = tpu::AdagradParameters{.learning_rate = 0.1}}),
 //   });
 //   estimator.train(input_fn, {.steps = 1000});
+//
+// EstimatorSpec: the model for one mode, as a model_fn returns it (tf.estimator.EstimatorSpec).
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/embedding/v1/embedding_config_spec.h>
-#include <keel/savedmodel/estimator/estimator_spec.h>
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/training/compile/compile_options.h>
 
 namespace keel::estimator {
+
+// The mode in which model_fn is called.
+enum class ModeKeys {
+  kTrain,   // train()
+  kEval,    // evaluate()
+  kPredict  // predict() and export_saved_model()
+};
+
+// A metric of evaluate(), with the symbolic tensors that it is computed from.
+struct EvalMetric {
+  MetricHandle metric;        // is updated with each batch
+  Tensor y_true;              // the labels
+  Tensor y_pred;              // the predictions
+  Tensor sample_weight = {};  // if empty, all ones
+};
+
+// `mode` must be the mode that model_fn was called with. kTrain requires `loss` and `optimizer`,
+// kEval requires `loss`, and kPredict requires `predictions`. All tensors must be symbolic,
+// computed by layers and ops from the arguments of model_fn.
+struct EstimatorSpec {
+  ModeKeys mode = ModeKeys::kPredict;  // as received by model_fn
+  Tensors predictions = {};            // the result of predict
+  Tensor loss = {};                    // a scalar: the mean over the rows of the batch
+  OptimizerArgument optimizer = {};    // for the variables outside the embedding engine
+  std::map<std::string, EvalMetric> eval_metrics = {};  // by the name in the result of evaluate
+};
+
+// Builds the model. Each call of a TPUEstimator's train(), evaluate(), predict() or
+// export_saved_model() calls it once. The layers that it creates get their weights from the
+// estimator's checkpoint in the order of their calls, so this order must not depend on the mode.
+//
+// `features` is a dict of the features of a batch. An embedding feature is replaced by its
+// activations, float32 [batch, dimension] or, for a sequence, [batch, max_sequence_length,
+// dimension]. The lengths of a sequence have the key "<key>_seq_length_". `labels` is empty for
+// predictions.
+using ModelFn =
+    std::function<EstimatorSpec(const Tensors& features, const Tensors& labels, ModeKeys mode)>;
+
+// Returns a dataset of batches of `batch_size` rows. Each element is a tuple (features, labels),
+// where features is a dict. For predictions, the dict alone is sufficient.
+using InputFn = std::function<data::Dataset(int64_t batch_size)>;
 
 // Options of the training loop.
 struct TPUConfig {
@@ -39,7 +87,7 @@ struct TPUConfig {
 struct RunConfig {
   std::string model_dir = {};                   // folder of the checkpoints; required
   distribute::TPUStrategyOptions cluster = {};  // the accelerator's hosts and cores
-  TPUConfig tpu_config = {};
+  TPUConfig tpu_config = {};                    // the training loop
   int64_t save_checkpoints_steps = 1000;  // in addition to the checkpoint at the end of training
   int64_t keep_checkpoint_max = 5;        // 0 keeps all
   int64_t log_step_count_steps = 100;     // interval of log lines on stderr; 0 turns them off
@@ -48,17 +96,17 @@ struct RunConfig {
 // Options of TPUEstimator.
 struct TPUEstimatorOptions {
   ModelFn model_fn = {};  // required
-  RunConfig config = {};
+  RunConfig config = {};  // folder, cluster, checkpoints and log lines; model_dir is required
   // If false, everything runs on the host: tables are ordinary variables trained by the model's
   // optimizer, and ordinary embedding columns are allowed.
   bool use_tpu = true;
-  bool eval_on_tpu = true;     // ignored unless use_tpu
-  bool predict_on_tpu = true;  // ignored unless use_tpu
-  // Number of rows of a batch over all cores. eval_batch_size and predict_batch_size default to
-  // train_batch_size.
-  int64_t train_batch_size = 0;
-  std::optional<int64_t> eval_batch_size = {};
-  std::optional<int64_t> predict_batch_size = {};
+  bool eval_on_tpu = true;                         // ignored unless use_tpu
+  bool predict_on_tpu = true;                      // ignored unless use_tpu
+  int64_t train_batch_size = 0;                    // required; rows of a batch over all cores
+  std::optional<int64_t> eval_batch_size = {};     // default: train_batch_size
+  std::optional<int64_t> predict_batch_size = {};  // default: train_batch_size
+  // The embedding columns and the optimizer of their tables; unset for a model without such
+  // columns.
   std::optional<EmbeddingConfigSpec> embedding_config_spec = {};
 };
 
@@ -70,8 +118,8 @@ struct TrainOptions {
 
 // Result of TPUEstimator::train.
 struct TrainResult {
-  int64_t global_step = 0;
-  double loss = 0;  // loss of the last step
+  int64_t global_step = 0;  // steps since the first call of train() for this model_dir
+  double loss = 0;          // loss of the last step
 };
 
 // Every call builds a new model and restores the newest checkpoint of model_dir if there is one.
@@ -117,6 +165,7 @@ class TPUEstimator {
 
   // Returns the path of the newest checkpoint, or an empty optional if there is none.
   std::optional<std::string> latest_checkpoint() const;
+  // Returns the options of the constructor.
   const TPUEstimatorOptions& options() const { return options_; }
 
  private:

@@ -62,7 +62,7 @@ struct Header {
 
 class Checker {
  public:
-  Checker(const std::string& path, const std::string& name) : in_(path, name) {}
+  Checker(const FilePart& part, const std::string& name) : in_(part, name) {}
 
   void check() {
     if (in_.size() < 8 || in_.at(0, 8).text() != std::string_view("\x89HDF\r\n\x1a\n", 8)) return;
@@ -526,8 +526,8 @@ class Checker {
 
 }  // namespace
 
-void check_hdf5_structure(const std::string& path, const std::string& name) {
-  Checker(path, name).check();
+void check_hdf5_structure(const FilePart& part, const std::string& name) {
+  Checker(part, name).check();
 }
 
 }  // namespace keel

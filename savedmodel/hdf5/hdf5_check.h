@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <keel/framework/base/internal/file_part.h>
+
 namespace keel {
 
 // Checks the structure of an untrusted HDF5 file. The HDF5 library (1.10 at least) trusts lengths
@@ -16,6 +18,6 @@ namespace keel {
 // Only the oldest version of the format is checked, which h5py and Keras write: superblock 0 or 1
 // and object headers of version 1. The metadata of newer versions has checksums and is left to the
 // library. The values of datasets are not read, except strings. Errors call the file `name`.
-void check_hdf5_structure(const std::string& path, const std::string& name);
+void check_hdf5_structure(const FilePart& part, const std::string& name);
 
 }  // namespace keel

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <keel/framework/base/internal/file_part.h>
+
 namespace keel::hdf5_check_internal {
 
 class Bytes;
@@ -15,8 +17,9 @@ class Bytes;
 // A file that is never read beyond its end.
 class Input {
  public:
-  // Opens the file, which errors call `name`. Throws IoError if it cannot be read.
-  Input(const std::string& path, const std::string& name);
+  // Opens the part of a file, which errors call `name`. Throws IoError if it cannot be read or ends
+  // before the part.
+  Input(const FilePart& part, const std::string& name);
   uint64_t size() const { return size_; }
   void set_end(uint64_t end) { size_ = end; }  // must not be beyond the current end
   // Reads `count` bytes. Throws IoError if they are not all inside the file.
@@ -26,6 +29,7 @@ class Input {
  private:
   const std::string path_;
   std::ifstream file_;
+  const uint64_t offset_;  // of the part in the file
   uint64_t size_ = 0;
 };
 

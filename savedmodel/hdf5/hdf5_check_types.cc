@@ -6,12 +6,19 @@
 
 namespace keel::hdf5_check_internal {
 
-Input::Input(const std::string& path, const std::string& name)
-    : path_(name), file_(path, std::ios::binary | std::ios::ate) {
+Input::Input(const FilePart& part, const std::string& name)
+    : path_(name),
+      file_(part.path, std::ios::binary | std::ios::ate),
+      offset_(static_cast<uint64_t>(part.offset)) {
   if (!file_) throw IoError(name, ": cannot be opened; check the path and its permissions");
   const auto end = file_.tellg();
   if (end < 0) throw IoError(name, ": is not a regular file");
   size_ = static_cast<uint64_t>(end);
+  check_range(offset_, 0);
+  size_ -= offset_;
+  if (part.bytes < 0) return;
+  check_range(0, static_cast<uint64_t>(part.bytes));
+  size_ = static_cast<uint64_t>(part.bytes);
 }
 
 void Input::check_range(uint64_t address, uint64_t count) const {
@@ -23,7 +30,7 @@ void Input::check_range(uint64_t address, uint64_t count) const {
 Bytes Input::at(uint64_t address, uint64_t count) {
   check_range(address, count);
   auto block = std::make_shared<std::string>(count, '\0');
-  file_.seekg(static_cast<std::streamoff>(address));
+  file_.seekg(static_cast<std::streamoff>(offset_ + address));
   file_.read(block->data(), static_cast<std::streamsize>(count));
   if (!file_) throw IoError(path_, ": cannot be read at byte ", address);
   return {path_, address, std::move(block)};

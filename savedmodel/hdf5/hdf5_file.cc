@@ -8,6 +8,7 @@
 
 #include <keel/framework/base/internal/unpack_limit.h>
 #include <keel/savedmodel/hdf5/hdf5_check.h>
+#include <keel/savedmodel/hdf5/hdf5_input_internal.h>
 #include <keel/savedmodel/hdf5/hdf5_internal.h>
 
 namespace keel {
@@ -170,9 +171,12 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 }  // namespace
 
 struct Hdf5File::Impl {
-  std::string path;  // or the name that errors use
+  std::string path;    // or the name that errors use
+  int64_t offset = 0;  // of the HDF5 file in its file
   uint64_t bytes = 0;
+  std::string real_path;  // of the file that contains the HDF5 file
   std::optional<Id> file;
+  std::shared_ptr<MappedTables> tables;  // null if values are always copied
 
   Id open_object(const std::string& object) const;
   bool exists(const std::string& object) const;
@@ -188,29 +192,45 @@ struct Hdf5File::Impl {
 };
 
 Hdf5File::Hdf5File(const std::string& path, const std::string& name)
+    : Hdf5File(FilePart{.path = path}, name) {}
+
+Hdf5File::Hdf5File(const FilePart& part, const std::string& name)
     : impl_([&] {
         auto impl = std::make_unique<Impl>();
+        const std::string& path = part.path;
         impl->path = name.empty() ? path : name;
         std::error_code error;
         if (!std::filesystem::is_regular_file(path, error)) {
           throw IoError(impl->path, ": ", error ? error.message() : "is not a regular file");
         }
-        impl->bytes = std::filesystem::file_size(path);
-        check_hdf5_structure(path, impl->path);
+        impl->real_path = path;
+        impl->offset = part.offset;
+        impl->bytes = part.bytes < 0 ? std::filesystem::file_size(path) : part.bytes;
+        check_hdf5_structure(part, impl->path);
         const LibraryScope library;
         const std::string root = "/";
         const Place place{impl->path, root};
+        const char* const refused = "cannot be opened: not an HDF5 file, or truncated";
+        if (part.bytes >= 0) {
+          impl->file.emplace(place.check(hdf5_internal::open_part(path, part.offset, part.bytes),
+                                         H5Fclose, refused));
+          return impl;
+        }
         const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose,
                                       "the access property list cannot be created");
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-        impl->file.emplace(place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
-                                       "cannot be opened: not an HDF5 file, or truncated"));
+        impl->file.emplace(
+            place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose, refused));
         return impl;
       }()) {}
 
 Hdf5File::~Hdf5File() {
   const LibraryScope library;
-  const_cast<Impl&>(*impl_).file.reset();
+  impl_->file.reset();
+}
+
+void Hdf5File::map_tables(std::shared_ptr<MappedTables> tables) {
+  impl_->tables = std::move(tables);
 }
 
 const std::string& Hdf5File::path() const { return impl_->path; }
@@ -412,6 +432,35 @@ TensorSpec Hdf5File::spec(const std::string& dataset) const {
   return impl_->open_dataset(dataset).spec;
 }
 
+Hdf5File::Location Hdf5File::locate(const std::string& dataset, DType dtype) const {
+  const LibraryScope library;
+  const Place place{path(), dataset};
+  const Impl::Dataset source = impl_->open_dataset(dataset);
+  const auto obstacle = [](const std::string& what) { return Location{.obstacle = what}; };
+  const hid_t needed = dtype == DType::kFloat32 ? H5T_IEEE_F32LE : H5T_STD_I8LE;
+  if (dtype != DType::kFloat32 && dtype != DType::kInt8) {
+    return obstacle(str("values of ", dtype, " are not read in place"));
+  }
+  if (H5Tequal(source.type, needed) <= 0) {
+    return obstacle(str("the values are not stored as little-endian ", dtype));
+  }
+  const Id made = place.check(H5Dget_create_plist(source.id), H5Pclose, "has no layout");
+  if (H5Pget_nfilters(made) > 0) return obstacle("the dataset is compressed");
+  if (H5Pget_layout(made) == H5D_CHUNKED) return obstacle("the dataset is chunked");
+  if (H5Pget_layout(made) != H5D_CONTIGUOUS) return obstacle("the dataset is not contiguous");
+  const haddr_t address = H5Dget_offset(source.id);
+  const auto size = static_cast<uint64_t>(source.spec.shape.size()) * size_of(dtype);
+  if (address == HADDR_UNDEF) return obstacle("the dataset has no values in the file");
+  if (address > impl_->bytes || size > impl_->bytes - address) {
+    place.fail("its values end beyond the end of the file");
+  }
+  const int64_t offset = impl_->offset + static_cast<int64_t>(address);
+  if (offset % static_cast<int64_t>(size_of(dtype)) != 0) {
+    return obstacle(str("its address ", offset, " is not a multiple of ", size_of(dtype)));
+  }
+  return {.offset = offset};
+}
+
 Tensor Hdf5File::read(const std::string& dataset) const {
   return read(dataset, spec(dataset).dtype);
 }
@@ -450,6 +499,15 @@ Tensor Hdf5File::read(const std::string& dataset, DType dtype) const {
     place.fail("cannot be converted to ", dtype, " from ", stored);
   }
   const int64_t count = source.spec.shape.size();
+  const int64_t wanted = count * static_cast<int64_t>(size_of(dtype));
+  if (impl_->tables != nullptr && wanted >= MappedTables::kSmallestBytes) {
+    Location at = locate(dataset, dtype);
+    if (at.offset >= 0) {
+      return impl_->tables->map(dataset, impl_->real_path, at.offset,
+                                {.shape = source.spec.shape, .dtype = dtype});
+    }
+    impl_->tables->copied(dataset, wanted, std::move(at.obstacle));
+  }
   const auto read_into = [&](hid_t memory, void* to) {
     return H5Dread(source.id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
   };

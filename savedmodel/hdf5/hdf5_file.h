@@ -16,7 +16,9 @@
 #include <vector>
 
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/file_part.h>
 #include <keel/framework/tensor.h>
+#include <keel/savedmodel/mapped/mapped_tables.h>
 
 namespace keel {
 
@@ -26,9 +28,15 @@ class Hdf5File {
   // Opens the file. Throws IoError if it is missing, unreadable, truncated or not HDF5. Errors call
   // the file `name`, or by its path if `name` is empty.
   explicit Hdf5File(const std::string& path, const std::string& name = {});
+  // Opens a part of a file that is an HDF5 file itself.
+  Hdf5File(const FilePart& part, const std::string& name);
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
+
+  // From now on read() maps large datasets of float32 and int8 that lie in the file as they are
+  // needed, instead of copying them, and records in `tables` what it does.
+  void map_tables(std::shared_ptr<MappedTables> tables);
 
   const std::string& path() const;
   // Returns true if the file has this group or dataset.
@@ -51,6 +59,15 @@ class Hdf5File {
   // Returns the shape and dtype of read(): float16 is read as float32, and 16-bit integers as
   // int32.
   TensorSpec spec(const std::string& dataset) const;
+  // The values of a dataset in the file, if they can be read in place.
+  struct Location {
+    int64_t offset = -1;        // bytes from the start of the file; -1 if there is an obstacle
+    std::string obstacle = {};  // why they must be copied, such as "the dataset is chunked"
+  };
+  // Finds where the values lie as contiguous little-endian elements of `dtype`, float32 or int8, at
+  // an address that is a multiple of their size.
+  Location locate(const std::string& dataset, DType dtype) const;
+
   // Reads a whole dataset.
   Tensor read(const std::string& dataset) const;
   // Reads a whole dataset and converts it to another numeric dtype.
@@ -61,7 +78,7 @@ class Hdf5File {
 
  private:
   struct Impl;
-  const std::unique_ptr<const Impl> impl_;
+  const std::unique_ptr<Impl> impl_;
 };
 
 // Writes an HDF5 file.

@@ -3,11 +3,8 @@
 #include <cstring>
 #include <hdf5.h>
 #include <new>
-// Since HDF5 1.14 a separate header declares the driver interface.
-#if __has_include(<H5FDdevelop.h>)
-#include <H5FDdevelop.h>
-#endif
 
+#include <keel/savedmodel/hdf5/hdf5_driver_internal.h>
 #include <keel/savedmodel/hdf5/hdf5_internal.h>
 #include <keel/savedmodel/hdf5/hdf5_output_internal.h>
 
@@ -15,7 +12,7 @@ namespace keel::hdf5_internal {
 namespace {
 
 constexpr herr_t kDone = 0, kFailed = -1;
-constexpr haddr_t kMaxAddress = INT64_MAX;
+constexpr hsize_t kAlignedBytes = hsize_t{1} << 20, kPage = 4096;
 
 // The driver's part of a file access list; the library copies it byte by byte.
 struct DriverInfo {
@@ -88,17 +85,9 @@ herr_t driver_truncate(H5FD_t* file, hid_t, hbool_t) {
   return kDone;
 }
 
-H5FD_class_t driver_class() {
-  H5FD_class_t out = {};
-#ifdef H5FD_CLASS_VERSION
-  constexpr int kPrivateValue = 0x4B65;  // values below 256 are reserved by the library
-  out.version = H5FD_CLASS_VERSION;
-  out.value = kPrivateValue;
-#endif
-  out.name = "keel";
-  out.maxaddr = kMaxAddress;
-  out.fc_degree = H5F_CLOSE_STRONG;
-  out.fapl_size = sizeof(DriverInfo);
+H5FD_class_t output_class() {
+  constexpr int kPrivateValue = 0x4B65;
+  H5FD_class_t out = driver_class("keel", kPrivateValue, sizeof(DriverInfo));
   out.open = driver_open;
   out.close = driver_close;
   out.cmp = driver_compare;
@@ -109,15 +98,12 @@ H5FD_class_t driver_class() {
   out.read = driver_read;
   out.write = driver_write;
   out.truncate = driver_truncate;
-  constexpr H5FD_mem_t kMap[] = H5FD_FLMAP_DICHOTOMY;
-  static_assert(std::size(kMap) == H5FD_MEM_NTYPES);
-  std::ranges::copy(kMap, out.fl_map);
   return out;
 }
 
 // Registered once per process, because HDF5 is never unloaded.
 hid_t driver() {
-  static const H5FD_class_t kClass = driver_class();
+  static const H5FD_class_t kClass = output_class();
   static const hid_t kId = H5FDregister(&kClass);
   return kId;
 }
@@ -132,7 +118,9 @@ int64_t Hdf5Output::next_number() {
 int64_t Hdf5Output::create() {
   const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   const DriverInfo info = {.output = this};
+  // Large datasets begin at a page, so that they can be mapped.
   if (!access.valid() || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0 ||
+      H5Pset_alignment(access, kAlignedBytes, kPage) < 0 ||
       H5Pset_driver(access, driver(), &info) < 0) {
     return kFailed;
   }

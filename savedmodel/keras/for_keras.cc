@@ -1,10 +1,10 @@
 #include <keel/savedmodel/keras/for_keras.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
@@ -297,12 +297,14 @@ class Rewriter {
 
 }  // namespace
 
-// Custom classes are not checked, because the user can register them in Keras.
+// Custom classes are not checked, because the user can register them in Keras. DistributedEmbedding
+// is treated like the other layers of large tables, although keras_rs has it: files for Keras hold
+// tables as the weights of ordinary layers.
 const Layer* unknown_to_keras(const Layer& layer) {
-  constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
-                                                    "EmbeddingFeatures", "PartialTPUEmbedding",
-                                                    "SequenceFeatures",  "TPUEmbedding"};
-  if (std::ranges::find(kOwn, layer.class_name()) != kOwn.end()) return &layer;
+  if (layer_registry().traits(layer.class_name()).package == "keel" ||
+      dynamic_cast<const DistributedEmbeddingLayer*>(&layer) != nullptr) {
+    return &layer;
+  }
   for (const auto& child : layer.sublayers()) {
     if (const Layer* const found = unknown_to_keras(*child)) return found;
   }

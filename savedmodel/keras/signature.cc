@@ -196,6 +196,8 @@ Signature::Signature(ModelHandle model, const ExampleFeatures& features) {
 
 const std::map<std::string, TensorSpec>& Signature::inputs() const { return plan_->inputs; }
 
+const std::shared_ptr<const ServingPlan>& Signature::serving_plan() const { return plan_->serving; }
+
 std::map<std::string, TensorSpec> Signature::outputs() const {
   Model& model = *plan_->model;
   const auto* functional = dynamic_cast<const FunctionalModel*>(&model);

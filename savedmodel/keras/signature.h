@@ -17,18 +17,20 @@
 #include <memory>
 #include <string>
 
-#include <keel/framework/data/example_parser.h>
+#include <keel/framework/data/tfrecord.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {
+
+class ServingPlan;
 
 // The name of the signature that every model has.
 inline constexpr const char* kServingDefault = "serving_default";
 
 // A feature of serialized examples, and the input of the model that it feeds.
 struct ExampleFeature {
-  data::FeatureSpec feature = {};
-  std::string input = {};  // name of the input; if empty, the name of the feature
+  data::FeatureSpec feature = {};  // how the feature is parsed
+  std::string input = {};          // name of the input; if empty, the name of the feature
 };
 using ExampleFeatures = std::map<std::string, ExampleFeature>;  // by feature name
 // The features that signatures parse, by signature name.
@@ -62,6 +64,9 @@ class Signature {
   // input, and the errors of the parser and the model.
   Tensors operator()(const Tensors& inputs) const;
 
+  // Returns the plan that runs the model, or null if the model itself is called.
+  const std::shared_ptr<const ServingPlan>& serving_plan() const;
+
  private:
   friend std::map<std::string, Signature> planned_signatures(const ModelHandle& model,
                                                              const std::string& path);
@@ -69,6 +74,7 @@ class Signature {
   std::shared_ptr<const Plan> plan_;
 };
 
+// The signatures of a model by name.
 using Signatures = std::map<std::string, Signature>;
 
 // Return the signatures of the file of a whole model (".keras", ".h5", ".hdf5"), always including

@@ -1,26 +1,15 @@
-// The commands of the tool `keel`. Each one prints to the standard output and returns the exit
-// status. Throws if the arguments or files are invalid.
+// The commands of the tool `keel`. Each function adds one command, whose run prints to the standard
+// output and returns the exit status. A run throws if the arguments or files are invalid.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include <keel/savedmodel/tool/arguments.h>
+#include <keel/savedmodel/tool/command_line.h>
 
 namespace keel::tool {
 
-// A command and its help text.
-struct Command {
-  Syntax syntax;
-  std::string summary;  // one line
-  std::string details;
-  int (*run)(const Arguments&);
-};
-
-Command convert_command();
-Command diff_command();
-Command inspect_command();
-Command plot_command();
-Command predict_command();
+void add_convert(CommandLine& keel);
+void add_diff(CommandLine& keel);
+void add_inspect(CommandLine& keel);
+void add_plot(CommandLine& keel);
+void add_predict(CommandLine& keel);
 
 }  // namespace keel::tool

@@ -9,50 +9,55 @@
 namespace keel::tool {
 namespace {
 
-constexpr const char* kCaller = "keel convert";
+constexpr const char* kConvert = "keel convert";
 constexpr int kIncomplete = 1;  // OUT lacks a part of IN
+
+struct ConvertFlags {
+  std::string in, out;
+  std::optional<std::string> model;
+  bool by_name = false, weights_only = false, for_keras = false;
+  std::optional<std::string> table_dtype;
+};
 
 bool is_weights_file(const std::string& path) { return path.ends_with(".weights.h5"); }
 
 void check_suffix(const std::string& out) {
   if (!out.ends_with(".keras") && !out.ends_with(".h5") && !out.ends_with(".hdf5")) {
-    throw ValueError(kCaller,
+    throw ValueError(kConvert,
                      ": OUT must end in '.keras', '.h5', '.hdf5' or '.weights.h5', received '", out,
                      "'");
   }
 }
 
 // Returns the model of IN, or the model of --model with the weights of IN.
-LoadedModel model_of(const Arguments& arguments) {
-  const std::string& in = arguments.operand(0);
-  const std::optional<std::string> frame = arguments.value("model");
+LoadedModel model_of(const ConvertFlags& flags) {
+  const std::string& in = flags.in;
   const FileKind kind = kind_of_file(in);
   if (kind == FileKind::kCheckpoint) {
-    throw ValueError(kCaller, ": ", in,
+    throw ValueError(kConvert, ": ", in,
                      " is a checkpoint, which only the program that wrote it can restore");
   }
-  if (!frame) {
-    if (arguments.has("by_name")) {
-      throw ValueError(kCaller, ": --by_name is for weights; pass the model with --model");
+  if (!flags.model) {
+    if (flags.by_name) {
+      throw ValueError(kConvert, ": --by_name is for weights; pass the model with --model");
     }
     if (!has_model(kind)) {
-      throw ValueError(kCaller, ": ", in, " contains only weights; pass the model with --model");
+      throw ValueError(kConvert, ": ", in, " contains only weights; pass the model with --model");
     }
-    return load_whole_model(kCaller, in);
+    return load_whole_model(kConvert, in);
   }
-  LoadedModel loaded = load_whole_model(kCaller, *frame);
-  load_weights_into(kCaller, loaded.model, in, arguments.has("by_name"));
+  LoadedModel loaded = load_whole_model(kConvert, *flags.model);
+  load_weights_into(kConvert, loaded.model, in, flags.by_name);
   return loaded;
 }
 
-int run(const Arguments& arguments) {
-  const std::string &in = arguments.operand(0), &out = arguments.operand(1);
+int run(const ConvertFlags& flags) {
+  const std::string& out = flags.out;
   check_suffix(out);
-  const LoadedModel loaded = model_of(arguments);
+  const LoadedModel loaded = model_of(flags);
   int status = 0;
-  if (is_weights_file(out) || arguments.has("weights_only")) {
-    if (arguments.has("table_dtype"))
-      throw ValueError(kCaller, ": --table_dtype is only for whole models");
+  if (is_weights_file(out) || flags.weights_only) {
+    if (flags.table_dtype) throw ValueError(kConvert, ": --table_dtype is only for whole models");
     save_weights(loaded.model, out);
   } else {
     if (!loaded.not_compiled.empty()) {
@@ -62,9 +67,9 @@ int run(const Arguments& arguments) {
     }
     save_model(loaded.model, out,
                {.include_optimizer = loaded.model->compiled(),
-                .for_keras = arguments.has("for_keras"),
-                .table_dtype = arguments.value("table_dtype").value_or("float32"),
-                .signatures = read_signature_specs(arguments.value("model").value_or(in))});
+                .for_keras = flags.for_keras,
+                .table_dtype = flags.table_dtype.value_or("float32"),
+                .signatures = read_signature_specs(flags.model.value_or(flags.in))});
   }
   std::cout << "wrote " << out << '\n';
   return status;
@@ -72,23 +77,24 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Command convert_command() {
-  return {
-      .syntax =
-          {.command = "convert",
-           .operands = {"IN", "OUT"},
-           .flags = {{"model", {"FILE"}, "model file for the weights in IN"},
-                     {"by_name", {}, "match layers of the weights by name (.h5)"},
-                     {"weights_only", {}, "write only weights to OUT, also if it is a .h5 file"},
-                     {"for_keras", {}, "replace layers that Keras does not have"},
-                     {"table_dtype", {"DTYPE"}, "float32 (default) or int8 (8-bit tables)"}}},
-      .summary = "writes a model or weights in the format that the suffix of OUT selects",
-      .details =
-          "OUT is a model (.keras, .h5, .hdf5) or weights (.weights.h5). The optimizer state and\n"
-          "the signatures of IN are preserved. If IN contains only weights, pass --model, a file\n"
-          "with a model of the same layers. The exit status is 1 if OUT is written without the\n"
-          "training configuration of IN because it cannot be used.",
-      .run = run};
+void add_convert(CommandLine& keel) {
+  CommandLine& command = keel.add_command(
+      "convert", "Writes a model or weights in the format that the suffix of OUT selects.",
+      "The optimizer state and the signatures of IN are preserved. The exit status is 1 if OUT is\n"
+      "written without the training configuration of IN because it cannot be used.");
+  const auto flags = std::make_shared<ConvertFlags>();
+  command.argument("IN", &flags->in, "model file, or weights for the model of --model");
+  command.argument("OUT", &flags->out, "model (.keras, .h5, .hdf5) or weights (.weights.h5)");
+  command.option("--model", &flags->model,
+                 "file with a model of the same layers, if IN contains only weights",
+                 {.placeholder = "FILE"});
+  command.option("--by_name", &flags->by_name, "match layers of the weights by name (.h5)");
+  command.option("--weights_only", &flags->weights_only,
+                 "write only weights to OUT, also if it is a .h5 file");
+  command.option("--for_keras", &flags->for_keras, "replace layers that Keras does not have");
+  command.option("--table_dtype", &flags->table_dtype, "float32, or int8 for tables of 8-bit codes",
+                 {.placeholder = "DTYPE=float32"});
+  command.set_run([flags] { return run(*flags); });
 }
 
 }  // namespace keel::tool

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/data/csv/csv.h>
-#include <keel/framework/data/example.h>
-#include <keel/savedmodel/tool/number_text.h>
+#include <keel/framework/data/tfrecord.h>
 
 namespace keel::tool {
 namespace {

@@ -3,18 +3,18 @@
 #include <iostream>
 #include <map>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/difference.h>
 #include <keel/savedmodel/tool/model_file.h>
-#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {
 
-constexpr const char* kCaller = "keel diff";
+constexpr const char* kDiff = "keel diff";
 
 class Report {
  public:
@@ -102,7 +102,7 @@ Config training_of(const Model& model) {
 }
 
 void compare_models(const std::string& a, const std::string& b, double atol, Report& report) {
-  const LoadedModel x = load_whole_model(kCaller, a), y = load_whole_model(kCaller, b);
+  const LoadedModel x = load_whole_model(kDiff, a), y = load_whole_model(kDiff, b);
   if (x.model->class_name() != y.model->class_name()) {
     report.add("model: ", x.model->class_name(), " and ", y.model->class_name());
   } else {
@@ -140,9 +140,14 @@ void compare_with_model(const std::string& with_model, const std::string& weight
                  report);
 }
 
-int run(const Arguments& arguments) {
-  const std::string a = file_of(arguments.operand(0)), b = file_of(arguments.operand(1));
-  const double atol = arguments.number("atol", 0, 0);
+struct DiffFlags {
+  std::string a, b;
+  double atol = 0;
+};
+
+int run(const DiffFlags& flags) {
+  const std::string a = file_of(flags.a), b = file_of(flags.b);
+  const double atol = flags.atol;
   const FileKind kind_a = kind_of_file(a), kind_b = kind_of_file(b);
   Report report;
   if (has_model(kind_a) && has_model(kind_b)) {
@@ -150,13 +155,13 @@ int run(const Arguments& arguments) {
   } else if (kind_a == kind_b) {
     compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
   } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
-    throw ValueError(kCaller, ": a checkpoint can only be compared with a checkpoint, received ",
+    throw ValueError(kDiff, ": a checkpoint can only be compared with a checkpoint, received ",
                      describe(kind_a), " and ", describe(kind_b));
   } else if (has_model(kind_a) || has_model(kind_b)) {
     const bool model_first = has_model(kind_a);
     compare_with_model(model_first ? a : b, model_first ? b : a, model_first, atol, report);
   } else {
-    throw ValueError(kCaller, ": weights in two formats cannot be matched without a model; ",
+    throw ValueError(kDiff, ": weights in two formats cannot be matched without a model; ",
                      "compare each with a model file");
   }
   if (report.lines() == 0) std::cout << "no differences\n";
@@ -165,19 +170,20 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Command diff_command() {
-  return {
-      .syntax = {.command = "diff",
-                 .operands = {"A", "B"},
-                 .flags = {{"atol", {"A"}, "largest allowed difference of values; default 0"}}},
-      .summary = "lists the differences of two files",
-      .details =
-          "Compares the configurations, training configurations, signatures, weights and "
-          "optimizer\n"
-          "states of two models, also in different formats; weights with the weights of a model;\n"
-          "or two checkpoints. Prints one line for each difference and for each training\n"
-          "configuration that cannot be read. The exit status is 1 if any line is printed.",
-      .run = run};
+void add_diff(CommandLine& keel) {
+  CommandLine& command = keel.add_command(
+      "diff", "Lists the differences of two files.",
+      "Compares the configurations, training configurations, signatures, weights and optimizer\n"
+      "states of two models, also in different formats; weights with the weights of a model; or "
+      "two\n"
+      "checkpoints. Prints one line for each difference and for each training configuration that\n"
+      "cannot be read. The exit status is 1 if any line is printed.");
+  const auto flags = std::make_shared<DiffFlags>();
+  command.argument("A", &flags->a, "model, weights or checkpoint");
+  command.argument("B", &flags->b, "file to compare with");
+  command.option("--atol", &flags->atol, "largest allowed difference of values",
+                 {.limits = {.least = 0}});
+  command.set_run([flags] { return run(*flags); });
 }
 
 }  // namespace keel::tool

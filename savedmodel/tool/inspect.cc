@@ -4,13 +4,14 @@
 #include <iostream>
 
 #include <keel/framework/base/internal/crc32c.h>
-#include <keel/layers/visualization/summary.h>
+#include <keel/framework/base/internal/text.h>
+#include <keel/layers/visualization/visualization.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
+#include <keel/savedmodel/mapped/mapped_tables.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
-#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {
@@ -36,7 +37,7 @@ std::string checksum(const Tensor& value) {
   return text;
 }
 
-std::string element_text(const Tensor& value, int64_t i) {
+std::string value_text(const Tensor& value, int64_t i) {
   return visit_any(value.dtype(), [&]<class T>(T) -> std::string {
     const T element = value.data<T>()[i];
     if constexpr (std::is_same_v<T, std::string>) {
@@ -60,7 +61,7 @@ void print_values(const char* title, const std::vector<StoredValue>& values) {
     name.resize(width, ' ');
     std::cout << "  " << name << "  crc32c " << checksum(value) << "  " << value.dtype() << ' '
               << value.shape();
-    if (value.rank() == 0) std::cout << " = " << element_text(value, 0);
+    if (value.rank() == 0) std::cout << " = " << value_text(value, 0);
     std::cout << '\n';
   }
 }
@@ -86,6 +87,22 @@ void print_signatures(const ModelHandle& model, const std::string& path) {
     }
   } catch (const ValueError& error) {
     std::cout << "  none: " << error.what() << '\n';
+  }
+}
+
+// Prints how a server gets the large tables of the model: it loads without the optimizer, too.
+void print_tables(const std::string& path) {
+  const auto mapped = std::make_shared<MappedTables>();
+  load_model(path, {.compile = false, .mapped_tables = mapped});
+  const std::vector<MappedTables::Table> tables = mapped->tables();
+  std::cout << "\ntables of 1 MiB and more, as keel serve loads them"
+            << (tables.empty() ? "  none" : "") << '\n';
+  size_t width = 0;
+  for (const MappedTables::Table& table : tables) width = std::max(width, table.name.size());
+  for (const MappedTables::Table& table : tables) {
+    std::cout << "  " << table.name << std::string(width - table.name.size(), ' ') << "  "
+              << table.bytes << " bytes  "
+              << (table.obstacle.empty() ? "read in place" : "copied: " + table.obstacle) << '\n';
   }
 }
 
@@ -131,6 +148,7 @@ void inspect_model(const std::string& path, FileKind kind) {
     print_values(("optimizer " + optimizer->name()).c_str(), values.optimizer);
   }
   print_signatures(model, path);
+  print_tables(path);
 }
 
 void inspect_values(const std::string& path, FileKind kind) {
@@ -177,16 +195,20 @@ void print_row(const std::string& path, FileKind kind, const std::string& table,
   const StoredValue& stored = value_named(path, values, table);
   const Tensor found = stored.row(*row);
   std::cout << stored.name << '[' << *row << "] =";
-  for (int64_t i = 0; i < found.size(); ++i) std::cout << ' ' << element_text(found, i);
+  for (int64_t i = 0; i < found.size(); ++i) std::cout << ' ' << value_text(found, i);
   std::cout << '\n';
 }
 
-int run(const Arguments& arguments) {
-  const std::string path = file_of(arguments.operand(0));
+struct InspectFlags {
+  std::string file;
+  std::vector<std::string> row;  // table and id
+};
+
+int run(const InspectFlags& flags) {
+  const std::string path = file_of(flags.file);
   const FileKind kind = kind_of_file(path);
-  const std::vector<std::string> row = arguments.values("row");
-  if (!row.empty()) {
-    print_row(path, kind, row[0], row[1]);
+  if (!flags.row.empty()) {
+    print_row(path, kind, flags.row[0], flags.row[1]);
   } else if (has_model(kind)) {
     inspect_model(path, kind);
   } else {
@@ -197,17 +219,20 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Command inspect_command() {
-  return {
-      .syntax = {.command = "inspect",
-                 .operands = {"FILE"},
-                 .flags = {{"row", {"TABLE", "ID"}, "print one row of a weight instead"}}},
-      .summary = "prints the layers, weights, optimizer state and signatures of a file",
-      .details =
-          "FILE is a model, weights, a checkpoint or a folder of checkpoints (the newest one is\n"
-          "used). The checksums of weights (CRC-32C of the values) do not depend on the format\n"
-          "of the file. TABLE is the name of a weight, or a part of it between '/'.",
-      .run = run};
+void add_inspect(CommandLine& keel) {
+  CommandLine& command = keel.add_command(
+      "inspect",
+      "Prints the layers, weights, optimizer state, signatures and large tables of a file.",
+      "The checksums of weights (CRC-32C of the values) do not depend on the format of the file.");
+  const auto flags = std::make_shared<InspectFlags>();
+  command.argument("FILE", &flags->file,
+                   "model, weights, a checkpoint, or a folder of checkpoints, of which the newest "
+                   "one is used");
+  command.option("--row", &flags->row,
+                 "print one row of a weight instead; TABLE is the name of the weight, or a part of "
+                 "it between '/'",
+                 {.placeholder = "TABLE ID"});
+  command.set_run([flags] { return run(*flags); });
 }
 
 }  // namespace keel::tool

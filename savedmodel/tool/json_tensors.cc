@@ -5,7 +5,7 @@
 #include <limits>
 #include <sstream>
 
-#include <keel/savedmodel/tool/number_text.h>
+#include <keel/framework/base/internal/text.h>
 
 namespace keel::tool {
 namespace {

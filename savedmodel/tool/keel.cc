@@ -3,79 +3,61 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
+#include <vector>
 
-#include <keel/framework/base/errors.h>
 #include <keel/savedmodel/c_api.h>
+#include <keel/savedmodel/serving/serve.h>
 #include <keel/savedmodel/tool/commands.h>
+
+#ifdef KEEL_WITH_GRPC
+#include <keel/savedmodel/serving/grpc/grpc_support.h>
+#endif
 
 namespace keel::tool {
 namespace {
 
 constexpr int kBadInput = 2;
 
-std::vector<Command> commands() {
-  return {convert_command(), diff_command(), inspect_command(), plot_command(), predict_command()};
+int serve(const std::vector<std::string>& words) {
+#ifdef KEEL_WITH_GRPC
+  const serving::RpcSupport rpc = serving::grpc_support();
+  return serving::serve(words, &rpc);
+#else
+  return serving::serve(words);
+#endif
 }
 
-const Command& command_named(const std::vector<Command>& all, const std::string& name) {
-  const auto at =
-      std::ranges::find_if(all, [&](const Command& c) { return c.syntax.command == name; });
-  if (at == all.end()) throw ValueError("keel: unknown command '", name, "'; see keel help");
-  return *at;
-}
-
-void print_flags(const Syntax& syntax) {
-  for (const Flag& flag : syntax.flags) {
-    std::string left = "  --" + flag.name;
-    for (const std::string& value : flag.values) left += " " + value;
-    left.resize(std::max<size_t>(left.size() + 2, 28), ' ');
-    std::cout << left << flag.help << '\n';
+int run(std::vector<const char*> words) {
+  // The server has its own flags (savedmodel/serving/serve_options.h).
+  if (words.size() > 1 && std::string(words[1]) == "serve") {
+    return serve({words.begin() + 2, words.end()});
   }
-}
-
-void print_help(const Command& command) {
-  std::cout << "usage: " << command.syntax.usage() << "\n\n" << command.details << '\n';
-  if (!command.syntax.flags.empty()) std::cout << '\n';
-  print_flags(command.syntax);
-}
-
-void print_help(const std::vector<Command>& all, std::ostream& out) {
-  out << "keel: inspects, runs, converts, compares and draws model files.\n\n";
-  for (const Command& command : all) {
-    out << "  " << command.syntax.usage() << "\n      " << command.summary << '\n';
+  if (words.size() > 2 && std::string(words[1]) == "help" && std::string(words[2]) == "serve") {
+    return serve({"--help"});
   }
-  out << "  keel help [COMMAND]\n      describes a command\n"
-         "  keel --version\n\n"
-         "Files: models (.keras, .h5, .hdf5), weights (.weights.h5, .h5), checkpoints and folders "
-         "of checkpoints.\n"
-         "Exit status: 0 for success; 1 if predictions or files differ, or if a converted model\n"
-         "lacks its training configuration; 2 for invalid arguments or files.\n";
-}
-
-int help(const std::vector<Command>& all, const std::vector<std::string>& words) {
-  if (words.empty()) {
-    print_help(all, std::cout);
-  } else {
-    print_help(command_named(all, words[0]));
+  CommandLine keel(
+      "keel", "keel: inspects, runs, serves, converts, compares and draws model files.",
+      "`keel serve --model_base_path DIR` serves models over HTTP.\n"
+      "`keel COMMAND --help` and `keel help COMMAND` describe a command.\n\n"
+      "Files: models (.keras, .h5, .hdf5), weights (.weights.h5, .h5), checkpoints and folders of "
+      "checkpoints.\n"
+      "Exit status: 0 for success; 1 if predictions or files differ, or if a converted model "
+      "lacks\n"
+      "its training configuration; 2 for invalid arguments or files.");
+  keel.set_version(std::string("keel ") + keel_version());
+  add_convert(keel);
+  add_diff(keel);
+  add_inspect(keel);
+  add_plot(keel);
+  add_predict(keel);
+  if (words.size() > 1 && std::string(words[1]) == "version") words[1] = "--version";
+  if (words.size() > 1 && std::string(words[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.resize(std::min<size_t>(words.size(), 2));
+    words.push_back("--help");
   }
-  return 0;
-}
-
-int run(const std::vector<std::string>& words) {
-  const std::vector<Command> all = commands();
-  if (words.empty()) {
-    print_help(all, std::cerr);
-    return kBadInput;
-  }
-  const std::vector<std::string> rest(words.begin() + 1, words.end());
-  if (words[0] == "help" || words[0] == "--help" || words[0] == "-h") return help(all, rest);
-  if (words[0] == "version" || words[0] == "--version") {
-    std::cout << "keel " << keel_version() << '\n';
-    return 0;
-  }
-  const Command& command = command_named(all, words[0]);
-  if (std::ranges::find(rest, "--help") != rest.end()) return help(all, {words[0]});
-  return command.run(Arguments(command.syntax, rest));
+  return keel.run(static_cast<int>(words.size()), words.data());
 }
 
 int fail(std::string message) {
@@ -90,7 +72,7 @@ int fail(std::string message) {
 
 int main(int argc, char** argv) {
   try {
-    const int status = keel::tool::run({argv + 1, argv + argc});
+    const int status = keel::tool::run({argv, argv + argc});
     if (!std::cout.flush()) return keel::tool::fail("standard output cannot be written");
     return status;
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iostream>
 
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/training/internal/output_names.h>
@@ -13,13 +14,21 @@
 #include <keel/savedmodel/tool/difference.h>
 #include <keel/savedmodel/tool/json_tensors.h>
 #include <keel/savedmodel/tool/model_file.h>
-#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {
 
-constexpr const char* kCaller = "keel predict";
+constexpr const char* kPredict = "keel predict";
 constexpr const char* kExamples = "examples";
+
+struct PredictFlags {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::optional<std::string> expected, output, signature, weights;
+  std::optional<double> atol, rtol;
+  bool by_name = false;
+  int64_t batch_size = 1024;
+};
 
 bool takes_examples(const Signature& signature) {
   const auto& inputs = signature.inputs();
@@ -35,7 +44,8 @@ InputKind kind_of_inputs(const std::string& path) {
   if (path.ends_with(".json")) return InputKind::kJson;
   if (path.ends_with(".csv")) return InputKind::kCsv;
   if (path.find("tfrecord", path.rfind('/') + 1) != std::string::npos) return InputKind::kRecords;
-  throw ValueError(kCaller, ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
+  throw ValueError(kPredict,
+                   ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
                    "their name, received '", path, "'");
 }
 
@@ -43,7 +53,7 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
   const InputKind kind = kind_of_inputs(paths.at(0));
   for (const std::string& path : paths) {
     if (kind_of_inputs(path) != kind) {
-      throw ValueError(kCaller, ": INPUTS must be files of one kind, received '", paths[0],
+      throw ValueError(kPredict, ": INPUTS must be files of one kind, received '", paths[0],
                        "' and '", path, "'");
     }
   }
@@ -52,10 +62,10 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
 
 // Returns the signature of --signature. By default, this is "serving_default" or, for record files,
 // the only signature that takes examples.
-std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
+std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
                                                    const Signatures& all) {
-  const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
-  const std::optional<std::string> requested = arguments.value("signature");
+  const bool records = kind_of_inputs(flags.inputs) == InputKind::kRecords;
+  const std::optional<std::string> requested = flags.signature;
   std::string names;
   std::vector<std::string> fitting;
   for (const auto& [name, signature] : all) {
@@ -66,17 +76,16 @@ std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
     if (fits) fitting.push_back(name);
   }
   if (requested && fitting.empty()) {
-    throw ValueError(kCaller, ": the model has no signature '", *requested, "'; it has ", names);
+    throw ValueError(kPredict, ": the model has no signature '", *requested, "'; it has ", names);
   }
   if (records && fitting.size() != 1) {
-    throw ValueError(kCaller, ": ", fitting.empty() ? "no signature" : "more than one signature",
-                     " of the model takes examples, as in ", arguments.operand(1), "; it has ",
-                     names);
+    throw ValueError(kPredict, ": ", fitting.empty() ? "no signature" : "more than one signature",
+                     " of the model takes examples, as in ", flags.inputs[0], "; it has ", names);
   }
   const Signature& signature = all.at(fitting[0]);
   if (records && !takes_examples(signature)) {
-    throw ValueError(kCaller, ": signature '", fitting[0], "' does not take examples, as in ",
-                     arguments.operand(1));
+    throw ValueError(kPredict, ": signature '", fitting[0], "' does not take examples, as in ",
+                     flags.inputs[0]);
   }
   return {fitting[0], signature};
 }
@@ -163,14 +172,13 @@ data::Dataset inputs_of(const std::string& path, const Signature& signature,
 }
 
 // Returns the predictions for the rows of all files in order.
-Tensors predictions(const Arguments& arguments, const Signature& signature,
+Tensors predictions(const PredictFlags& flags, const Signature& signature,
                     const ExampleFeatures& features) {
-  const std::vector<std::string> paths = arguments.operands_from(1);
-  const int64_t batch_size = arguments.integer("batch_size", 1024, 1);
+  const std::vector<std::string>& paths = flags.inputs;
   std::vector<Tensors> batches;
   for (const std::string& path : paths) {
     int64_t row = 1;
-    for (const Tensors& batch : inputs_of(path, signature, features, batch_size)) {
+    for (const Tensors& batch : inputs_of(path, signature, features, flags.batch_size)) {
       const int64_t rows = row_count(batch);
       const std::string place = str("rows ", row, " to ", row + rows - 1);
       batches.push_back(naming_file(path, place.c_str(), [&] { return signature(batch); }));
@@ -247,73 +255,78 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
   return close;
 }
 
-void check_arguments(const Arguments& arguments) {
-  if (!arguments.has("expected") && (arguments.has("atol") || arguments.has("rtol"))) {
-    throw ValueError(kCaller, ": --atol and --rtol need --expected");
+void check_arguments(const PredictFlags& flags) {
+  if (!flags.expected && (flags.atol || flags.rtol)) {
+    throw ValueError(kPredict, ": --atol and --rtol need --expected");
   }
-  const std::optional<std::string> output = arguments.value("output");
-  if (output && !output->ends_with(".json") && !output->ends_with(".csv")) {
-    throw ValueError(kCaller, ": --output must end in .json or .csv, received '", *output, "'");
+  if (flags.output && !flags.output->ends_with(".json") && !flags.output->ends_with(".csv")) {
+    throw ValueError(kPredict, ": --output must end in .json or .csv, received '", *flags.output,
+                     "'");
   }
 }
 
-int run(const Arguments& arguments) {
-  check_arguments(arguments);
-  const double atol = arguments.number("atol", 1e-5, 0), rtol = arguments.number("rtol", 0, 0);
-  const std::string& path = arguments.operand(0);
-  const std::optional<std::string> expected_path = arguments.value("expected");
+int run(const PredictFlags& flags) {
+  check_arguments(flags);
+  const double atol = flags.atol.value_or(1e-5), rtol = flags.rtol.value_or(0);
+  const std::string& path = flags.model;
   std::vector<NamedTensor> expected;
-  if (expected_path) expected = read_json_tensors(*expected_path, "outputs");
-  const ModelHandle model = load_whole_model(kCaller, path).model;
-  if (const auto weights = arguments.value("weights")) {
-    load_weights_into(kCaller, model, *weights, arguments.has("by_name"));
-  } else if (arguments.has("by_name")) {
-    throw ValueError(kCaller, ": --by_name is for weights; pass a weights file with --weights");
+  if (flags.expected) expected = read_json_tensors(*flags.expected, "outputs");
+  const ModelHandle model = load_whole_model(kPredict, path).model;
+  if (flags.weights) {
+    load_weights_into(kPredict, model, *flags.weights, flags.by_name);
+  } else if (flags.by_name) {
+    throw ValueError(kPredict, ": --by_name is for weights; pass a weights file with --weights");
   }
-  const auto [name, signature] = chosen_signature(arguments, signatures(model, path));
+  const auto [name, signature] = chosen_signature(flags, signatures(model, path));
   const SignatureSpecs specs = read_signature_specs(path);
   const auto features = specs.find(name);
   const std::vector<NamedTensor> outputs =
-      ordered(*model, predictions(arguments, signature,
+      ordered(*model, predictions(flags, signature,
                                   features == specs.end() ? ExampleFeatures() : features->second));
-  if (const auto output = arguments.value("output")) {
-    write_outputs(*output, outputs);
-  } else if (!expected_path) {
+  if (flags.output) {
+    write_outputs(*flags.output, outputs);
+  } else if (!flags.expected) {
     std::cout << json_tensors(outputs, "outputs");
   }
-  if (!expected_path) return 0;
-  return compare(*expected_path, outputs, expected, atol, rtol) ? 0 : 1;
+  if (!flags.expected) return 0;
+  return compare(*flags.expected, outputs, expected, atol, rtol) ? 0 : 1;
 }
 
 }  // namespace
 
-Command predict_command() {
-  return {
-      .syntax = {.command = "predict",
-                 .operands = {"MODEL", "INPUTS..."},
-                 .flags = {{"expected", {"FILE"}, "compare with these outputs (.json)"},
-                           {"atol", {"A"}, "absolute tolerance; default 1e-5"},
-                           {"rtol", {"R"}, "relative tolerance; default 0"},
-                           {"output", {"FILE"}, "write predictions to a .json or .csv file"},
-                           {"signature", {"NAME"}, "signature to run; default serving_default"},
-                           {"weights", {"FILE"}, "load these weights into the model first"},
-                           {"by_name", {}, "match layers of the weights by name (.h5)"},
-                           {"batch_size", {"N"}, "rows per batch; default 1024"}}},
-      .summary = "runs a model on the inputs in files and compares the predictions",
-      .details =
-          "INPUTS are files of one kind: JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", "
-          "\"data\"}]}\n"
-          "with data flat and row-major; CSV with a column for each input; or records of "
-          "tf.Example\n"
-          "for a signature that takes them: files with 'tfrecord' in their name, gzipped if the\n"
-          "name ends in .gz. If --signature names a signature that takes tf.Example, CSV has a "
-          "column\n"
-          "for each of its features, and an empty field has the feature's default value. "
-          "Predictions\n"
-          "are printed as JSON, {\"outputs\": [...]}, unless --output or --expected is given. The "
-          "exit\n"
-          "status is 1 if predictions differ from the expected ones.",
-      .run = run};
+void add_predict(CommandLine& keel) {
+  CommandLine& command = keel.add_command(
+      "predict", "Runs a model on the inputs in files and compares the predictions.",
+      "INPUTS are files of one kind:\n"
+      "  - JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", \"data\"}]} with data flat and "
+      "row-major;\n"
+      "  - CSV with a column for each input. If --signature names a signature that takes "
+      "tf.Example,\n"
+      "    CSV has a column for each of its features, and an empty field has the feature's "
+      "default;\n"
+      "  - records of tf.Example for a signature that takes them: files with 'tfrecord' in their\n"
+      "    name, gzipped if the name ends in .gz.\n"
+      "Predictions are printed as JSON, {\"outputs\": [...]}, unless --output or --expected is "
+      "given.\n"
+      "The exit status is 1 if predictions differ from the expected ones.");
+  const auto flags = std::make_shared<PredictFlags>();
+  command.argument("MODEL", &flags->model, "model file");
+  command.argument("INPUTS", &flags->inputs, "files with inputs; see below");
+  command.option("--expected", &flags->expected, "compare with these outputs (.json)",
+                 {.placeholder = "FILE"});
+  command.option("--atol", &flags->atol, "absolute tolerance",
+                 {.placeholder = "A=1e-5", .limits = {.least = 0}});
+  command.option("--rtol", &flags->rtol, "relative tolerance",
+                 {.placeholder = "R=0", .limits = {.least = 0}});
+  command.option("--output", &flags->output, "write predictions to a .json or .csv file",
+                 {.placeholder = "FILE"});
+  command.option("--signature", &flags->signature, "signature to run",
+                 {.placeholder = "NAME=serving_default"});
+  command.option("--weights", &flags->weights, "load these weights into the model first",
+                 {.placeholder = "FILE"});
+  command.option("--by_name", &flags->by_name, "match layers of the weights by name (.h5)");
+  command.option("--batch_size", &flags->batch_size, "rows per batch", {.limits = {.least = 1}});
+  command.set_run([flags] { return run(*flags); });
 }
 
 }  // namespace keel::tool

@@ -3,6 +3,4 @@
 
 #include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/dataset.h>
-#include <keel/framework/data/example.h>
-#include <keel/framework/data/example_parser.h>
 #include <keel/framework/data/tfrecord.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <keel/distribute/distributed_dataset.h>
-#include <keel/distribute/per_replica.h>
 #include <keel/distribute/process_group.h>
 #include <keel/distribute/strategy.h>
 #include <keel/distribute/tpu/tpu_strategy.h>

@@ -2,18 +2,17 @@
 // the estimator API.
 #pragma once
 
-#include <keel/distribute/tpu/tpu_system.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
-#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
-#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/embedding/v1/embedding_config_spec.h>
 #include <keel/layers/embedding/v1/embedding_features.h>
 #include <keel/layers/embedding/v1/tpu_embedding_v1.h>
+#include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 #include <keel/layers/feature_columns/dense_features.h>
 #include <keel/layers/feature_columns/feature_column.h>
 #include <keel/layers/feature_columns/tpu_embedding_column.h>

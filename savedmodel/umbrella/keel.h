@@ -1,12 +1,11 @@
 // Includes all public headers of Keel. The headers below can also be included separately.
 #pragma once
 
-#include <keel/autodiff/autocast.h>
 #include <keel/autodiff/control_flow.h>
-#include <keel/autodiff/custom_gradient.h>
-#include <keel/autodiff/gradient.h>
+#include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/spatial_ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/autodiff/variable.h>
 #include <keel/callbacks.h>
@@ -14,10 +13,11 @@
 #include <keel/distribute.h>
 #include <keel/embedding.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/base/termination.h>
 #include <keel/framework/matmul_precision.h>
-#include <keel/framework/nest.h>
+#include <keel/framework/nest_functions.h>
 #include <keel/framework/random.h>
 #include <keel/framework/tensor.h>
 #include <keel/layers.h>
@@ -25,6 +25,7 @@
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
+#include <keel/ops.h>
 #include <keel/optimizers.h>
 #include <keel/saved_model.h>
 #include <keel/savedmodel/estimator/tpu_estimator.h>

@@ -1,18 +1,17 @@
-// All optimizers and learning rate schedules, and the optimizers of embedding tables.
+// All optimizers and learning rate schedules, the optimizers of embedding tables, and the bases of
+// your own optimizers.
 #pragma once
 
-#include <keel/optimizers/adadelta.h>
+#include <keel/framework/update_rule.h>
+#include <keel/framework/whole_variable_rule.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/adam_w.h>
-#include <keel/optimizers/adamax.h>
 #include <keel/optimizers/embedding/tpu_optimizers.h>
-#include <keel/optimizers/ftrl.h>
-#include <keel/optimizers/lamb.h>
-#include <keel/optimizers/lion.h>
-#include <keel/optimizers/nadam.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/optimizer.h>
-#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/rule_optimizer.h>
+#include <keel/optimizers/schedule_free.h>
 #include <keel/optimizers/schedules/learning_rate.h>
 #include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
+#include <keel/optimizers/whole_variable.h>

@@ -2,7 +2,5 @@
 #pragma once
 
 #include <keel/savedmodel/checkpoint/checkpoint.h>
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
-#include <keel/savedmodel/int8_tables.h>
 #include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/saved_model.h>

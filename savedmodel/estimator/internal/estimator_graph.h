@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/v1/embedding_config_spec.h>
+#include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/savedmodel/estimator/estimator_spec.h>
+#include <keel/savedmodel/estimator/tpu_estimator.h>
 
 namespace keel::estimator {
 

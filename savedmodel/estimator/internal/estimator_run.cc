@@ -5,6 +5,8 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/layers/embedding/v1/internal/enqueue_data.h>
+#include <keel/layers/embedding/v1/internal/v1_input.h>
 
 namespace keel::estimator {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <keel/layers/embedding/v1/embedding_features.h>
 #include <keel/layers/embedding/v1/tpu_embedding_v1.h>
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/estimator/internal/estimator_graph.h>
 #include <keel/savedmodel/estimator/tpu_estimator.h>
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/merging/dot.h>
-#include <keel/layers/merging/merge.h>
-#include <keel/layers/normalization/rescaling.h>
-#include <keel/layers/reshaping/cropping1d.h>
-#include <keel/layers/reshaping/reshape.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/normalization/normalization.h>
+#include <keel/layers/reshaping/padding.h>
+#include <keel/layers/reshaping/reshaping.h>
 
 namespace keel {
 namespace {

@@ -7,8 +7,7 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/interaction/interaction.h>
 
 namespace keel {
 

@@ -2,9 +2,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/allocator.h>
+#include <keel/framework/internal/skip_initialization.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/keras_vocabularies.h>
@@ -54,8 +56,20 @@ namespace {
 // The unpacked weights of an archive.
 class ArchivedWeights {
  public:
-  ArchivedWeights(const ZipFile& zip, const std::string& path)
-      : unzipped_(extracted(zip)), file_(unzipped_->path(), str(path, ", ", kWeights)) {}
+  // Unpacks the weights, which checks them against the checksum of the archive. With `tables`,
+  // weights that are stored without compression are read in the archive.
+  ArchivedWeights(const ZipFile& zip, const std::string& path,
+                  const std::shared_ptr<MappedTables>& tables = nullptr)
+      : stored_(tables == nullptr ? std::nullopt : zip.stored(kWeights)),
+        unzipped_(stored_ ? nullptr : extracted(zip)),
+        file_(stored_ ? *stored_ : FilePart{.path = unzipped_->path()}, str(path, ", ", kWeights)) {
+    if (stored_) {
+      file_.map_tables(tables);
+    } else if (tables != nullptr) {
+      tables->copied(kWeights, std::filesystem::file_size(unzipped_->path()),
+                     "the archive compresses it");
+    }
+  }
   const Hdf5File& file() const { return file_; }
 
  private:
@@ -66,8 +80,9 @@ class ArchivedWeights {
     return out;
   }
 
+  const std::optional<FilePart> stored_;
   const std::unique_ptr<const TemporaryFile> unzipped_;
-  const Hdf5File file_;
+  Hdf5File file_;
 };
 
 std::string keras_version_of(const ZipFile& zip) {
@@ -82,9 +97,11 @@ std::string keras_version_of(const ZipFile& zip) {
 ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOptions& options) {
   const ZipFile zip(path);
   const std::string json = zip.read(kConfig, kMaxConfigBytes);
-  const ArchivedWeights weights(zip, path);
+  const ArchivedWeights weights(zip, path, options.mapped_tables);
   ModelHandle model = naming_file(path, kConfig, [&] {
     const MemoryLimit limit(most_bytes_of_model(path));
+    std::optional<SkipInitialization> skip;
+    if (options.mapped_tables != nullptr) skip.emplace();
     const Config config = with_vocabularies(zip, weights.file(), parse_json(json));
     ModelHandle made = model_from_keras(
         config, {.safe_mode = options.safe_mode, .keras_version = keras_version_of(zip)});

@@ -1,10 +1,12 @@
 // Reads and writes the model archives of Keras 3 (.keras): zip files of configuration and weights.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/keras/signature.h>
+#include <keel/savedmodel/mapped/mapped_tables.h>
 
 namespace keel {
 
@@ -25,6 +27,7 @@ void write_keras_archive(const Model& model, const std::string& path,
 struct KerasArchiveReadOptions {
   bool compile = false;
   bool safe_mode = true;
+  std::shared_ptr<MappedTables> mapped_tables = nullptr;
 };
 
 // Returns the model of an archive. Throws IoError if the file is damaged or not an archive, and the

@@ -1,15 +1,18 @@
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/metric.h>
+#include <keel/optimizers/internal/registry.h>
+
 namespace keel {
 namespace {
 
-const std::string kKerasRs = "keras_rs>";
+const std::string kKerasRs = "keras_rs>", kKeel = "keel>";
 
 Config value_of(const Config& config, const char* key) {
   const Config* const found = config.find(key);
@@ -55,25 +58,9 @@ Config full_loss_name(const Config& loss) {
   return it == kFull.end() ? loss : Config(it->second);
 }
 
-// Returns true for losses and metrics of the package keras_rs.
-bool is_of_keras_rs(const std::string& class_name) {
-  constexpr std::array<std::string_view, 11> kNames = {"DCG",
-                                                       "ListMLELoss",
-                                                       "MeanAveragePrecision",
-                                                       "MeanReciprocalRank",
-                                                       "NDCG",
-                                                       "PairwiseHingeLoss",
-                                                       "PairwiseLogisticLoss",
-                                                       "PairwiseMeanSquaredError",
-                                                       "PairwiseSoftZeroOneLoss",
-                                                       "PrecisionAtK",
-                                                       "RecallAtK"};
-  return std::ranges::find(kNames, class_name) != kNames.end();
-}
-
-// Returns an object with the class name that legacy files use.
-Config with_package(const Config& object) {
-  if (!is_object(object) || !is_of_keras_rs(object["class_name"].string())) return object;
+// Returns a loss or metric with the class name that legacy files use.
+Config with_package(const Config& object, const ClassTraits& traits) {
+  if (!is_object(object) || traits.package != "keras_rs") return object;
   Config out = object;
   out.set("class_name", kKerasRs + object["class_name"].string());
   return out;
@@ -91,25 +78,17 @@ Config class_and_config(const Config& object) {
       Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}}), object);
 }
 
-// Returns an object in the form of .keras archives. "Package>Class" is a custom class.
-Config with_module(const Config& object, const char* module) {
+// Returns the traits of the class of an object, which may also be a name or null.
+template <class Base>
+ClassTraits traits_in(const Registry<Base>& registry, const Config& object) {
+  return registry.traits(is_object(object) ? object["class_name"].string() : "");
+}
+
+// Returns an object in the form of .keras archives.
+Config with_module(const Config& object, const ClassTraits& traits, const char* kind) {
   if (!is_object(object)) return object;
-  const std::string& name = object["class_name"].string();
-  const size_t package = name.find('>');
-  const bool own = package != std::string::npos;
-  if (is_of_keras_rs(name)) {
-    std::string of_package = module;
-    of_package.replace(0, of_package.find('.'), "keras_rs");
-    return Config::dict({{"module", of_package},
-                         {"class_name", name},
-                         {"config", object["config"]},
-                         {"registered_name", kKerasRs + name}});
-  }
-  return with_lazy_rows(Config::dict({{"module", own ? Config() : Config(module)},
-                                      {"class_name", own ? name.substr(package + 1) : name},
-                                      {"config", object["config"]},
-                                      {"registered_name", own ? Config(name) : Config()}}),
-                        object);
+  return with_lazy_rows(
+      to_keras_object(traits, kind, object["class_name"].string(), object["config"]), object);
 }
 
 // Converts a loss or metric from Keras's forms: functions by name, the wrapper classes of Keras 2,
@@ -130,7 +109,9 @@ Config plain(const Config& object) {
   const bool own = registered != nullptr && registered->is_string() &&
                    registered->string().find('>') != std::string::npos;
   std::string name = own ? registered->string() : class_name;
-  if (name.starts_with(kKerasRs)) name.erase(0, kKerasRs.size());
+  for (const std::string& package : {kKerasRs, kKeel}) {
+    if (name.starts_with(package)) name.erase(0, package.size());
+  }
   return with_lazy_rows(Config::dict({{"class_name", name}, {"config", std::move(config)}}),
                         object);
 }
@@ -168,9 +149,14 @@ Config one_list(const Config& metrics) {
 }  // namespace
 
 Config to_training_config(const Config& compiled) {
-  const auto loss_of = [](const Config& loss) { return with_package(full_loss_name(loss)); };
+  const auto loss_of = [](const Config& loss) {
+    return with_package(full_loss_name(loss), traits_in(loss_registry(), loss));
+  };
+  const auto metric_of = [](const Config& metric) {
+    return with_package(metric, traits_in(metric_registry(), metric));
+  };
   const auto metrics = [&](const char* key) {
-    return map_objects(value_of(compiled, key), with_package);
+    return map_objects(value_of(compiled, key), metric_of);
   };
   return Config::dict({{"loss", map_objects(value_of(compiled, "loss"), loss_of)},
                        {"metrics", metrics("metrics")},
@@ -180,18 +166,20 @@ Config to_training_config(const Config& compiled) {
 }
 
 Config to_compile_config(const Config& compiled) {
-  const auto objects = [&](const char* key, const char* module) {
-    return map_objects(value_of(compiled, key),
-                       [&](const Config& object) { return with_module(object, module); });
+  const auto objects = [&](const char* key, const auto& registry, const char* kind) {
+    return map_objects(value_of(compiled, key), [&](const Config& object) {
+      return with_module(object, traits_in(registry, object), kind);
+    });
   };
-  return Config::dict({{"optimizer", objects("optimizer", "keras.optimizers")},
-                       {"loss", objects("loss", "keras.losses")},
-                       {"loss_weights", value_of(compiled, "loss_weights")},
-                       {"metrics", objects("metrics", "keras.metrics")},
-                       {"weighted_metrics", objects("weighted_metrics", "keras.metrics")},
-                       {"run_eagerly", false},
-                       {"steps_per_execution", 1},
-                       {"jit_compile", false}});
+  return Config::dict(
+      {{"optimizer", objects("optimizer", optimizers::optimizer_registry(), "optimizers")},
+       {"loss", objects("loss", loss_registry(), "losses")},
+       {"loss_weights", value_of(compiled, "loss_weights")},
+       {"metrics", objects("metrics", metric_registry(), "metrics")},
+       {"weighted_metrics", objects("weighted_metrics", metric_registry(), "metrics")},
+       {"run_eagerly", false},
+       {"steps_per_execution", 1},
+       {"jit_compile", false}});
 }
 
 Config from_training_config(const Config& stored) {

@@ -1,6 +1,9 @@
 #include <keel/savedmodel/keras/internal/keras_h5.h>
 
+#include <optional>
+
 #include <keel/framework/base/internal/allocator.h>
+#include <keel/framework/internal/skip_initialization.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
@@ -68,7 +71,8 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
 }  // namespace
 
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options) {
-  const Hdf5File file(path);
+  Hdf5File file(path);
+  file.map_tables(options.mapped_tables);
   if (!file.has_attribute("/", "model_config")) {
     throw IoError(
         path, ": the file has no model_config attribute; it does not contain a whole Keras model");
@@ -76,6 +80,8 @@ ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& opt
   const std::string json = file.string_attribute("/", "model_config");
   ModelHandle model = naming_file(path, "model_config", [&] {
     const MemoryLimit limit(most_bytes_of_model(path));
+    std::optional<SkipInitialization> skip;
+    if (options.mapped_tables != nullptr) skip.emplace();
     return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode,
                                                .keras_version = keras_version_of(file)});
   });

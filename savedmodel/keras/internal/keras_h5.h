@@ -2,10 +2,12 @@
 // and 3 read the written files.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/keras/signature.h>
+#include <keel/savedmodel/mapped/mapped_tables.h>
 
 namespace keel {
 
@@ -31,6 +33,7 @@ void write_keras_h5(const Model& model, const std::string& path,
 struct KerasH5ReadOptions {
   bool compile = false;
   bool safe_mode = true;
+  std::shared_ptr<MappedTables> mapped_tables = nullptr;
 };
 
 // Returns a model with the weights of the file. Layers with weights are matched by order, and so

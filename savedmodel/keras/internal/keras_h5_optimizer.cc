@@ -5,6 +5,9 @@
 #include <map>
 #include <optional>
 
+#include <keel/framework/update_rule.h>
+#include <keel/optimizers/step/optimizer_slots.h>
+
 namespace keel {
 namespace {
 
@@ -96,17 +99,30 @@ struct Stored {
 Stored stored_weights(const Hdf5File& file, const Optimizer& optimizer) {
   Stored out;
   out.slots.resize(optimizer.slot_specs().size());
+  size_t unnamed = 0;
   for (const std::string& name : file.string_list(kGroup, "weight_names")) {
     const std::string dataset = str(kGroup, "/", name);
     const Kind kind = kind_of(name, optimizer);
     if (kind == Kind::kIteration) out.iterations = dataset;
     if (kind == Kind::kShared) out.shared.push_back(dataset);
     if (kind != Kind::kSlot) continue;
-    const std::optional<size_t> slot = slot_of(name, optimizer);
+    std::optional<size_t> slot = slot_of(name, optimizer);
+    // Keras names the first two slots of a variable like the variable, the row before the column.
+    if (!slot && optimizer.class_name() == "Adafactor") slot = unnamed++ % 2;
     if (!slot)
       throw IoError(file.path(), ", ", kGroup, ": '", name,
                     "' is not a known slot of this optimizer");
     out.slots[*slot].push_back(dataset);
+  }
+  return out;
+}
+
+// Returns the variables that have slot `s`.
+std::vector<Variable> with_slot(const Optimizer& optimizer, size_t s,
+                                const std::vector<Variable>& variables) {
+  std::vector<Variable> out;
+  for (const Variable& v : variables) {
+    if (slot_shape(optimizer.rule(), s, v)) out.push_back(v);
   }
   return out;
 }
@@ -121,13 +137,15 @@ std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& s
     const std::string& name = optimizer.slot_specs()[s].name;
     const std::vector<std::string>& datasets = stored.slots[s];
     if (datasets.empty()) continue;  // was not built when it was saved
-    for (size_t v = 0; v < variables.size(); ++v) {
+    const std::vector<Variable> having = with_slot(optimizer, s, variables);
+    for (size_t v = 0; v < having.size(); ++v) {
+      const Variable slot = optimizer.slots(having[v])[s];
       const Shape found = file.spec(datasets[v]).shape;
-      if (found != variables[v].shape()) {
-        throw ValueError(file.path(), ", ", kGroup, ": slot '", name, "' of ", variables[v].path(),
-                         " needs shape ", variables[v].shape(), "; the file has ", found);
+      if (found != slot.shape()) {
+        throw ValueError(file.path(), ", ", kGroup, ": slot '", name, "' of ", having[v].path(),
+                         " needs shape ", slot.shape(), "; the file has ", found);
       }
-      out.emplace(datasets[v], optimizer.slots(variables[v])[s]);
+      out.emplace(datasets[v], slot);
     }
   }
   return out;
@@ -173,6 +191,7 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
       {.name = names[0], .get = [=] { return optimizer->iterations_variable().read(); }}};
   const std::vector<Slot>& slots = optimizer->slot_specs();
   for (const auto& [v, s] : order_in_files(slots, variables.size())) {
+    if (!slot_shape(optimizer->rule(), s, variables[v])) continue;
     const std::string slot = keras_2_names(optimizer->class_name(), slots[s].name)[0];
     names.push_back(
         unique_name(names, str(optimizer->class_name(), "/", slot, "/", variables[v].path())));
@@ -199,9 +218,11 @@ void read_optimizer_weights(const Hdf5File& file, const Model& model) {
   if (stored.iterations.empty())
     throw IoError(file.path(), ", ", kGroup, ": iterations are missing");
   const std::vector<Variable> variables = trainable_variables(model);
-  for (const std::vector<std::string>& datasets : stored.slots) {
-    if (datasets.empty() || datasets.size() == variables.size()) continue;
-    return leave_optimizer_out(str(file.path(), ", ", kGroup), variables.size(), datasets.size());
+  for (size_t s = 0; s < stored.slots.size(); ++s) {
+    const size_t needed = with_slot(optimizer, s, variables).size();
+    const size_t found = stored.slots[s].size();
+    if (found == 0 || found == needed) continue;
+    return leave_optimizer_out(str(file.path(), ", ", kGroup), needed, found);
   }
   const std::map<std::string, Variable> targets = targets_of(file, stored, optimizer, variables);
   const int64_t calls = scalar_of(file, stored.iterations, DType::kInt64).item<int64_t>();
@@ -240,7 +261,7 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
              }});
   }
   for (const auto& [v, s] : order_in_files(optimizer->slot_specs(), variables.size())) {
-    add_slot(optimizer, variables[v], s, out);
+    if (slot_shape(optimizer->rule(), s, variables[v])) add_slot(optimizer, variables[v], s, out);
   }
   for (const Variable& shared : optimizer->shared_slots()) {
     out.push_back({.name = shared.path(),

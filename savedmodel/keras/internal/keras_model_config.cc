@@ -1,7 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include <keel/framework/base/internal/unpack_limit.h>
@@ -21,37 +20,9 @@ bool is_one_of(const std::string& name, const auto& names) {
   return std::ranges::find(names, name) != std::end(names);
 }
 
-constexpr std::array<std::string_view, 5> kRecommenders = {
-    "BruteForceRetrieval", "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
-
-// Returns the module of a class, which may belong to another package than Keras.
-Config module_of(const std::string& class_name) {
-  constexpr std::array<std::string_view, 5> kOwn = {"DenseFeatures", "EmbeddingFeatures",
-                                                    "PartialTPUEmbedding", "SequenceFeatures",
-                                                    "TPUEmbedding"};
-  if (is_one_of(class_name, kRecommenders)) return "keras_rs.layers";
-  return is_one_of(class_name, kOwn) ? "keel.layers" : "keras.layers";
-}
-
-std::string package_of(const Config& module) {
-  const std::string& name = module.string();
-  return name.substr(0, name.find('.'));
-}
-
-Config object(const std::string& class_name, const Config& module, Config config) {
-  const size_t package = class_name.find('>');
-  if (package != std::string::npos) {
-    return Config::dict({{"module", {}},
-                         {"class_name", class_name.substr(package + 1)},
-                         {"config", std::move(config)},
-                         {"registered_name", class_name}});
-  }
-  const std::string from = module.is_null() ? "keras" : package_of(module);
-  return Config::dict(
-      {{"module", module},
-       {"class_name", class_name},
-       {"config", std::move(config)},
-       {"registered_name", from == "keras" ? Config() : Config(from + ">" + class_name)}});
+// Returns an object of a class that is not a layer. Keras has all built-in classes of this kind.
+Config object_of_keras(const Config& value, const char* kind) {
+  return to_keras_object({.package = "keras"}, kind, value["class_name"].string(), value["config"]);
 }
 
 Config layer_object(const Config& layer);
@@ -71,13 +42,8 @@ Config value_object(const std::string& key, const Config& value) {
     return out;
   }
   if (!is_object(value)) return value;
-  constexpr std::array<std::pair<std::string_view, const char*>, 3> kModules = {
-      {{"initializer", "keras.initializers"},
-       {"regularizer", "keras.regularizers"},
-       {"constraint", "keras.constraints"}}};
-  const std::string& class_name = value["class_name"].string();
-  for (const auto& [kind, module] : kModules) {
-    if (key.ends_with(kind)) return object(class_name, module, value["config"]);
+  for (const char* kind : {"initializer", "regularizer", "constraint"}) {
+    if (key.ends_with(kind)) return object_of_keras(value, str(kind, "s").c_str());
   }
   return is_layer(value) ? layer_object(value) : value;
 }
@@ -113,17 +79,21 @@ Config input_config(const Config& config) {
 Config layer_object(const Config& layer) {
   const std::string& class_name = layer["class_name"].string();
   const Config& config = layer["config"];
+  const ClassTraits traits = layer_registry().traits(class_name);
   if (class_name == "Functional") {
-    Config out = object(class_name, "keras.src.models.functional", functional_config(config));
+    Config out =
+        to_keras_object(traits, "src.models.functional", class_name, functional_config(config));
     out.set("registered_name", class_name);
     return out;
   }
-  if (class_name == "InputLayer") return object(class_name, "keras.layers", input_config(config));
+  if (class_name == "InputLayer") {
+    return to_keras_object(traits, "layers", class_name, input_config(config));
+  }
   Config values = Config::dict();
   for (const auto& [key, value] : config.entries()) values.set(key, value_object(key, value));
-  const bool sequential = class_name == "Sequential";
-  return object(class_name, sequential ? Config("keras") : module_of(class_name),
-                std::move(values));
+  Config out = to_keras_object(traits, "layers", class_name, std::move(values));
+  if (class_name == "Sequential") out.set("module", "keras");
+  return out;
 }
 
 // Converts the encodings of values in files to plain values, and class names to those used here.
@@ -295,7 +265,9 @@ Config legacy_layer(const Config& layer) {
     for (const auto& [key, value] : object.entries()) out.set(key, value);
     return out;
   }
-  if (is_one_of(class_name, kRecommenders)) out.set("class_name", "keras_rs>" + class_name);
+  if (layer_registry().traits(class_name).package == "keras_rs") {
+    out.set("class_name", "keras_rs>" + class_name);
+  }
   out.set("config", legacy_values(class_name, config));
   return out;
 }

@@ -4,7 +4,7 @@
 #include <map>
 
 #include <keel/layers/internal/naming.h>
-#include <keel/layers/sublayer_attributes.h>
+#include <keel/layers/layer_types.h>
 
 namespace keel {
 namespace {

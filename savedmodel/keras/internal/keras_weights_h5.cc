@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <keel/layers/preprocessing/integer_lookup.h>
-#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>

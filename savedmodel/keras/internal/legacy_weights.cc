@@ -21,7 +21,7 @@ std::string without_slashes(std::string name) {
 }
 
 bool has_convolution(const Layer& layer) {
-  return layer.class_name().find("Conv1D") != std::string::npos ||
+  return layer.class_name().find("Conv") != std::string::npos ||
          std::ranges::any_of(layer.sublayers(),
                              [](const auto& inner) { return has_convolution(*inner); });
 }

@@ -75,7 +75,7 @@ void require_built(const std::string& caller, const Layer& root, const Layer& la
   } else if (!layer.built()) {
     throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
                        layer.class_name(), " '", layer.name(),
-                       "' has none yet; call the model once first");
+                       "' has none yet; call the model once first, or begin it with an InputLayer");
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <keel/autodiff/graph.h>
+#include <keel/autodiff/operation.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {

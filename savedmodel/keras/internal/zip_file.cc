@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <new>
+#include <string_view>
 #include <vector>
 #include <zip.h>
 
@@ -19,6 +21,16 @@ namespace {
 // 1980-01-01 00:00, the first date of the format. A constant, so that equal models give equal
 // files.
 constexpr uint16_t kDosDate = 1 << 5 | 1;
+
+// Sizes and signatures of the format (PKWARE's APPNOTE.TXT, sections 4.3 and 4.5).
+constexpr uint64_t kLocalHeaderBytes = 30, kCentralHeaderBytes = 46, kEndBytes = 22,
+                   kEnd64Bytes = 56, kLocatorBytes = 20, kFieldHeaderBytes = 4,
+                   kZip64FieldBytes = 20;
+constexpr uint64_t kZip64Bytes = 0xFFFFFFFF;  // entries of this size and more have 64-bit sizes
+constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50,
+                   kEnd64 = 0x06064b50, kLocator = 0x07064b50;
+constexpr uint16_t kZip64Field = 1, kAlignmentField = 0xD935;
+constexpr uint16_t kAlignment = 4096;
 
 struct CloseFile {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
@@ -180,6 +192,140 @@ void ZipFile::check(const std::vector<std::string>& entries) const {
 
 namespace {
 
+// Reads little-endian numbers of a file that is not trusted. A read outside of the file gives
+// nothing.
+class HeaderReader {
+ public:
+  explicit HeaderReader(const std::string& path) : file_(path, std::ios::binary | std::ios::ate) {
+    if (file_) size_ = static_cast<uint64_t>(file_.tellg());
+  }
+  uint64_t size() const { return size_; }
+  std::optional<std::string> read(uint64_t at, uint64_t count) {
+    if (at > size_ || count > size_ - at) return std::nullopt;
+    std::string out(count, '\0');
+    file_.seekg(static_cast<std::streamoff>(at));
+    if (!file_.read(out.data(), static_cast<std::streamsize>(count))) return std::nullopt;
+    return out;
+  }
+
+ private:
+  std::ifstream file_;
+  uint64_t size_ = 0;
+};
+
+uint64_t number_at(std::string_view bytes, size_t at, int count) {
+  uint64_t out = 0;
+  for (int i = count - 1; i >= 0; --i) {
+    out = out << 8 | static_cast<unsigned char>(bytes[at + static_cast<size_t>(i)]);
+  }
+  return out;
+}
+
+// The list of entries at the end of an archive.
+struct CentralDirectory {
+  uint64_t offset = 0;
+  std::string bytes = {};
+};
+
+std::optional<CentralDirectory> central_directory(HeaderReader& in) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 24;  // model archives have three entries
+  const uint64_t tail = std::min<uint64_t>(in.size(), kEndBytes + 0xFFFF);
+  const auto end = in.read(in.size() - tail, tail);
+  if (!end || tail < kEndBytes) return std::nullopt;
+  size_t at = tail - kEndBytes;
+  while (at > 0 && number_at(*end, at, 4) != kEnd) --at;
+  if (number_at(*end, at, 4) != kEnd) return std::nullopt;
+  uint64_t bytes = number_at(*end, at + 12, 4), offset = number_at(*end, at + 16, 4);
+  if (bytes == kZip64Bytes || offset == kZip64Bytes) {
+    if (at < kLocatorBytes || number_at(*end, at - kLocatorBytes, 4) != kLocator) {
+      return std::nullopt;
+    }
+    const auto end64 = in.read(number_at(*end, at - kLocatorBytes + 8, 8), kEnd64Bytes);
+    if (!end64 || number_at(*end64, 0, 4) != kEnd64) return std::nullopt;
+    bytes = number_at(*end64, 40, 8);
+    offset = number_at(*end64, 48, 8);
+  }
+  if (bytes > kMaxBytes) return std::nullopt;
+  const auto all = in.read(offset, bytes);
+  if (!all) return std::nullopt;
+  return CentralDirectory{.offset = offset, .bytes = *all};
+}
+
+// What the central directory says of an entry.
+struct CentralEntry {
+  uint16_t flags = 0, method = 0;
+  uint64_t packed = 0, size = 0, header = 0;
+};
+
+// Replaces the sizes that did not fit into 32 bits by those of the zip64 field. Returns false if
+// one is missing.
+bool read_zip64(std::string_view fields, CentralEntry& entry) {
+  std::vector<uint64_t*> missing;
+  for (uint64_t* const value : {&entry.size, &entry.packed, &entry.header}) {
+    if (*value == kZip64Bytes) missing.push_back(value);
+  }
+  while (!missing.empty() && fields.size() >= kFieldHeaderBytes) {
+    const uint64_t length = number_at(fields, 2, 2);
+    if (length > fields.size() - kFieldHeaderBytes) return false;
+    if (number_at(fields, 0, 2) == kZip64Field) {
+      if (length < 8 * missing.size()) return false;
+      for (size_t i = 0; i < missing.size(); ++i) {
+        *missing[i] = number_at(fields, kFieldHeaderBytes + 8 * i, 8);
+      }
+      missing.clear();
+    }
+    fields.remove_prefix(kFieldHeaderBytes + length);
+  }
+  return missing.empty();
+}
+
+std::optional<CentralEntry> find_entry(std::string_view directory, const std::string& name) {
+  while (directory.size() >= kCentralHeaderBytes) {
+    if (number_at(directory, 0, 4) != kCentralHeader) return std::nullopt;
+    const uint64_t name_bytes = number_at(directory, 28, 2);
+    const uint64_t field_bytes = number_at(directory, 30, 2);
+    const uint64_t all =
+        kCentralHeaderBytes + name_bytes + field_bytes + number_at(directory, 32, 2);
+    if (all > directory.size()) return std::nullopt;
+    if (directory.substr(kCentralHeaderBytes, name_bytes) == name) {
+      CentralEntry out = {.flags = static_cast<uint16_t>(number_at(directory, 8, 2)),
+                          .method = static_cast<uint16_t>(number_at(directory, 10, 2)),
+                          .packed = number_at(directory, 20, 4),
+                          .size = number_at(directory, 24, 4),
+                          .header = number_at(directory, 42, 4)};
+      const bool complete =
+          read_zip64(directory.substr(kCentralHeaderBytes + name_bytes, field_bytes), out);
+      return complete ? std::optional(out) : std::nullopt;
+    }
+    directory.remove_prefix(all);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<FilePart> ZipFile::stored(const std::string& entry) const {
+  HeaderReader in(impl_->location);
+  const auto directory = central_directory(in);
+  if (!directory) return std::nullopt;
+  const auto found = find_entry(directory->bytes, entry);
+  constexpr uint16_t kEncrypted = 1;
+  if (!found || found->method != ZIP_CM_STORE || (found->flags & kEncrypted) != 0 ||
+      found->packed != found->size) {
+    return std::nullopt;
+  }
+  const auto header = in.read(found->header, kLocalHeaderBytes);
+  if (!header || number_at(*header, 0, 4) != kLocalHeader) return std::nullopt;
+  const uint64_t data =
+      found->header + kLocalHeaderBytes + number_at(*header, 26, 2) + number_at(*header, 28, 2);
+  if (data > directory->offset || found->size > directory->offset - data) return std::nullopt;
+  return FilePart{.path = impl_->location,
+                  .offset = static_cast<int64_t>(data),
+                  .bytes = static_cast<int64_t>(found->size)};
+}
+
+namespace {
+
 // libzip source for a file that this library writes. libzip's own writer would create and rename
 // another file, outside of the lock of a TemporaryFile.
 class ZipOutput {
@@ -289,6 +435,7 @@ struct ZipWriter::Impl {
   AtomicFile target;
   ZipOutput output;
   std::vector<std::string> entries;
+  uint64_t next_header = 0;  // offset of the local header of the next entry
   zip_t* archive = nullptr;
   ~Impl() {
     if (archive != nullptr) zip_discard(archive);
@@ -298,8 +445,8 @@ struct ZipWriter::Impl {
     output.check();
     throw IoError(target.path(), ": ", what, " (", zip_strerror(archive), ")");
   }
-  // Adds an entry and takes ownership of the source.
-  void add(const std::string& entry, zip_source_t* source) {
+  // Adds an entry of `size` bytes and takes ownership of the source.
+  void add(const std::string& entry, zip_source_t* source, uint64_t size, bool aligned) {
     if (source == nullptr) fail("'" + entry + "' cannot be read");
     // Do not use ZIP_FL_ENC_UTF_8: libzip 1.11 also marks ASCII names as UTF-8, so the bytes would
     // depend on its version. ZIP_FL_ENC_GUESS marks exactly the names that are not ASCII.
@@ -312,6 +459,23 @@ struct ZipWriter::Impl {
         zip_file_set_dostime(archive, index, 0, kDosDate, 0) != 0) {
       fail("'" + entry + "' cannot be added");
     }
+    uint64_t data = next_header + kLocalHeaderBytes + entry.size();
+    if (size >= kZip64Bytes) data += kZip64FieldBytes;
+    if (aligned) {
+      // Android's zipalign introduced this field: the alignment, then zeros.
+      const uint64_t least = data + kFieldHeaderBytes + sizeof(kAlignment);
+      const uint64_t padding = (kAlignment - least % kAlignment) % kAlignment;
+      std::vector<zip_uint8_t> field(sizeof(kAlignment) + padding);
+      field[0] = kAlignment & 0xFF;
+      field[1] = kAlignment >> 8;
+      if (zip_file_extra_field_set(archive, index, kAlignmentField, ZIP_EXTRA_FIELD_NEW,
+                                   field.data(), static_cast<zip_uint16_t>(field.size()),
+                                   ZIP_FL_LOCAL) != 0) {
+        fail("'" + entry + "' cannot be aligned");
+      }
+      data = least + padding;
+    }
+    next_header = data + size;
     entries.push_back(entry);
   }
 };
@@ -341,11 +505,12 @@ void ZipWriter::add(const std::string& entry, std::string text) {
   std::ranges::copy(text, copy);
   zip_source_t* source = zip_source_buffer(impl_->archive, copy, text.size(), 1);
   if (source == nullptr) free(copy);
-  impl_->add(entry, source);
+  impl_->add(entry, source, text.size(), false);
 }
 
 void ZipWriter::add_file(const std::string& entry, const std::string& file) {
-  impl_->add(entry, zip_source_file(impl_->archive, file.c_str(), 0, -1));
+  impl_->add(entry, zip_source_file(impl_->archive, file.c_str(), 0, -1),
+             std::filesystem::file_size(file), true);
 }
 
 void ZipWriter::finish() {

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <keel/framework/base/internal/file_part.h>
 #include <keel/framework/base/internal/temporary_file.h>
 
 namespace keel {
@@ -34,6 +36,9 @@ class ZipFile {
   // Throw the errors of read(), and IoError if the file cannot be written.
   void extract(const std::string& entry, const TemporaryFile& to) const;
   void extract(const std::string& entry, const std::string& to) const;
+  // Returns where the bytes of an entry lie if it is stored without compression; otherwise nothing.
+  // Returns nothing too if the headers of the archive are damaged or unusual; read() then decides.
+  std::optional<FilePart> stored(const std::string& entry) const;
   // Reads all entries. Throws IoError unless they are `entries`, in this order, match their
   // checksums, and have the same local and central headers.
   void check(const std::vector<std::string>& entries) const;
@@ -54,7 +59,8 @@ class ZipWriter {
 
   // Adds an entry with these contents.
   void add(const std::string& entry, std::string text);
-  // Adds an entry with the contents of a file, which must exist until finish().
+  // Adds an entry with the contents of a file, which must exist until finish() and not change. The
+  // contents begin at a multiple of 4096 bytes in the archive, so that they can be mapped.
   void add_file(const std::string& entry, const std::string& file);
   // Writes the archive, reads it back, and moves it to its path. Throws IoError if it cannot be
   // written or reads back other bytes.
