@@ -31,7 +31,7 @@ TEST(ControlFlowTest, WhileLoopRunsUntilTheConditionFailsOrTheMostIsReached) {
   EXPECT_EQ(count(0), 0);
 }
 
-TEST(ControlFlowTest, TapesSeeThroughIt) {
+TEST(ControlFlowTest, TapesRecordTheOpsInside) {
   const Tensor x = Tensor::full<float>({}, 3);
   GradientTape tape;
   tape.watch(x);
@@ -41,7 +41,7 @@ TEST(ControlFlowTest, TapesSeeThroughIt) {
   EXPECT_EQ(tape.input_gradient(y, {x})[0].dense().item<float>(), 8);
 }
 
-TEST(ControlFlowTest, ItsFunctionsKnowThatTheyAreInsideIt) {
+TEST(ControlFlowTest, FunctionsSeeThatTheyRunInsideControlFlow) {
   EXPECT_FALSE(ControlFlowScope::active());
   const bool inside = ops::cond(true, ControlFlowScope::active, ControlFlowScope::active);
   EXPECT_TRUE(inside);

@@ -1,7 +1,6 @@
-#include <keel/autodiff/gradient.h>
-
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 
@@ -11,7 +10,7 @@ namespace keel::gradient_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
-TEST(GradientTest, AddsWhereItIsIfNobodyElseHoldsTheSum) {
+TEST(GradientTest, AddsInPlaceIfTheSumIsNotShared) {
   Gradient sum(floats({1, 2}, {2}));
   const float* const before = sum.dense().data<float>().data();
   sum.add(row({10, 20}));
@@ -19,7 +18,7 @@ TEST(GradientTest, AddsWhereItIsIfNobodyElseHoldsTheSum) {
   EXPECT_EQ(sum.dense().data<float>().data(), before);
 }
 
-TEST(GradientTest, AddingChangesNoTensorThatSomebodyHolds) {
+TEST(GradientTest, AddingDoesNotChangeSharedTensors) {
   const Tensor held = row({1, 2});
   const Tensor same_bytes = held.reshaped({2, 1});
   Gradient sum(held);
@@ -32,7 +31,7 @@ TEST(GradientTest, AddingChangesNoTensorThatSomebodyHolds) {
   expect_floats(sum.dense(), {2}, {11, 22});
 }
 
-TEST(GradientTest, AddingIsDifferentiableWhereATapeRecords) {
+TEST(GradientTest, AddingIsDifferentiableUnderATape) {
   const Tensor x = row({3});
   GradientTape tape;
   tape.watch(x);
@@ -45,7 +44,7 @@ TEST(GradientTest, AddingIsDifferentiableWhereATapeRecords) {
 
 TEST(GradientTest, RowsAndDenseGradientsAddUp) {
   const IndexedSlices rows = {
-      .ids = int64s({1, 1}), .values = floats({1, 2, 3, 4}, {2, 2}), .dense_shape = {2, 2}};
+      .ids = ids({1, 1}), .values = floats({1, 2, 3, 4}, {2, 2}), .dense_shape = {2, 2}};
   Gradient sum(floats({10, 10, 10, 10}, {2, 2}));
   sum.add(rows);
   expect_floats(sum.dense(), {2, 2}, {10, 10, 14, 16});
@@ -56,7 +55,7 @@ TEST(GradientTest, RowsAndDenseGradientsAddUp) {
   expect_floats(joined.dense(), {2, 2}, {10, 10, 18, 22});
 }
 
-TEST(GradientTest, NothingAddsNothing) {
+TEST(GradientTest, EmptyGradientsAddNothing) {
   Gradient sum;
   sum.add(Gradient());
   EXPECT_FALSE(sum);

@@ -1,7 +1,6 @@
-#include <keel/autodiff/graph.h>
-
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 
 #include "tests/autodiff/small_tensors.h"
@@ -63,7 +62,7 @@ TEST(GraphTest, ChecksShapesWhenNodesAreMade) {
   EXPECT_THROW(ops::add(x, row({1, 2})), ValueError);
 }
 
-TEST(GraphTest, RecordsNoNodesUnderNoNodes) {
+TEST(GraphTest, RecordsNoNodesUnderNoGraphScope) {
   const Tensor x = source({kUnknown, 3});
   {
     const NoGraphScope outer;
@@ -87,7 +86,7 @@ TEST(GraphTest, OrdersProducersBeforeConsumers) {
             (std::vector<std::string>{"Source", "Exp", "Source", "Add", "Relu", "Multiply"}));
 }
 
-TEST(GraphTest, RefusesOutputsWithoutAProducer) {
+TEST(GraphTest, RejectsOutputsWithoutAProducer) {
   EXPECT_THROW(topological_order(Tensors(row({1}))), ValueError);
   EXPECT_THROW(topological_order(Tensors(Tensor::symbolic({.shape = {1}}))), ValueError);
 }

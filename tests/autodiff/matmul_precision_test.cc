@@ -37,7 +37,7 @@ class MatmulPrecisionOfTrainingTest : public testing::Test {
   const Tensor x = normal({300, 200}, 1), w = normal({200, 160}, 2), dy = normal({300, 160}, 3);
 };
 
-TEST_F(MatmulPrecisionOfTrainingTest, HoldWhileATapeIsInUse) {
+TEST_F(MatmulPrecisionOfTrainingTest, ApplyWhileATapeIsInUse) {
   for (const MatmulPrecision asked : {kParts, kPlain}) {
     set_matmul_precision(asked);
     const auto expect_all = [&](const Values& expected) {
@@ -61,7 +61,7 @@ TEST_F(MatmulPrecisionOfTrainingTest, HoldWhileATapeIsInUse) {
   }
 }
 
-TEST_F(MatmulPrecisionOfTrainingTest, HoldForGradients) {
+TEST_F(MatmulPrecisionOfTrainingTest, ApplyToGradients) {
   using Product = Tensor (*)(const Tensor&, const Tensor&);
   const std::vector<Product> all = {
       [](const Tensor& a, const Tensor& b) { return ops::matmul(a, b); },

@@ -1,5 +1,6 @@
 // One table of cases for all ops. Compares gradients and second derivatives to finite differences,
 // symbolic to eager results, and float32 to float64.
+// Tests autodiff/ops/probability.cc.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -15,9 +16,14 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 
+#include "tests/support/expectations.h"
+#include "tests/support/tensors.h"
+
 namespace keel::ops_gradient_test {
 
 using ops::Combiner;
+using testing_support::expect_near;
+using testing_support::ids;
 using Inputs = std::vector<Tensor>;
 
 struct OpCase {
@@ -46,10 +52,6 @@ Tensor distinct(const Shape& shape, double offset = 0.05) {
   std::mt19937_64 generator(7);
   std::shuffle(values.begin(), values.end(), generator);
   return Tensor::from(values, shape);
-}
-
-Tensor int64s(std::initializer_list<int64_t> values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
 std::vector<OpCase> elementwise_cases() {
@@ -292,19 +294,19 @@ std::vector<OpCase> table_cases() {
                  {uniform({5}), Tensor::from<int32_t>({1, 1, 3}, {3})},
                  [](const Inputs& in) { return ops::gather(in[0], in[1]); },
                  {1}});
-  const Tensor ids = int64s({4, 0, 4, 2, 1}), splits = int64s({0, 2, 2, 5});
+  const Tensor row_ids = ids({4, 0, 4, 2, 1}), splits = ids({0, 2, 2, 5});
   const Tensor weights = Tensor::from<float>({0.5, 2, 1, 0.25, 1}, {5});
   for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
     const std::string name = std::to_string(static_cast<int>(combiner));
     out.push_back(
         {"embedding_pool",
          "embedding_pool" + name,
-         {table, ids, splits},
+         {table, row_ids, splits},
          [=](const Inputs& in) { return ops::embedding_pool(in[0], in[1], in[2], {}, combiner); },
          {1, 2}});
     out.push_back({"embedding_pool",
                    "embedding_poolWeighted" + name,
-                   {table, ids, splits, weights},
+                   {table, row_ids, splits, weights},
                    [=](const Inputs& in) {
                      return ops::embedding_pool(in[0], in[1], in[2], in[3], combiner);
                    },
@@ -312,7 +314,7 @@ std::vector<OpCase> table_cases() {
   }
   out.push_back({"scatter_sum",
                  "scatter_sum",
-                 {ids, uniform({5, 2})},
+                 {row_ids, uniform({5, 2})},
                  [](const Inputs& in) { return ops::scatter_sum(in[0], in[1], {6, 2}); },
                  {0, 1}});
   return out;
@@ -379,12 +381,8 @@ class OpTest : public testing::TestWithParam<OpCase> {
     return out;
   }
 
-  static void expect_near(const Tensor& found, const std::vector<double>& expected) {
-    ASSERT_EQ(found.size(), static_cast<int64_t>(expected.size()));
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const double scale = std::max(1.0, std::abs(expected[i]));
-      EXPECT_NEAR(found.data<double>()[i], expected[i], 1e-6 * scale) << "at " << i;
-    }
+  static void expect_slopes(const Tensor& found, const std::vector<double>& expected) {
+    expect_near(found.to_vector<double>(), expected, {.absolute = 1e-6, .relative = 1e-6});
   }
 };
 
@@ -397,9 +395,9 @@ TEST_P(OpTest, GradientsAgreeWithFiniteDifferences) {
     if (!differentiated(c.inputs[i])) continue;
     SCOPED_TRACE(testing::Message() << "input " << i);
     EXPECT_EQ(found[position].shape(), c.inputs[i].shape());
-    expect_near(found[position++], differences(c.inputs, i, [&](const Inputs& in) {
-                  return dot(c.function(in), cotangent);
-                }));
+    expect_slopes(found[position++], differences(c.inputs, i, [&](const Inputs& in) {
+                    return dot(c.function(in), cotangent);
+                  }));
   }
 }
 
@@ -436,7 +434,7 @@ TEST_P(OpTest, SecondDerivativesAgreeWithFiniteDifferences) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!differentiated(arguments[i])) continue;
     SCOPED_TRACE(testing::Message() << "argument " << i);
-    expect_near(found[position++].dense(), differences(arguments, i, along));
+    expect_slopes(found[position++].dense(), differences(arguments, i, along));
   }
 }
 

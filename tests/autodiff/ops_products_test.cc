@@ -1,3 +1,4 @@
+// Tests autodiff/ops/dense.cc, einsum.cc, interaction.cc, linalg.cc and table.cc.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <keel/framework/base/parallel.h>
 
 #include "tests/autodiff/small_tensors.h"
+#include "tests/support/errors.h"
 
 namespace keel::ops_products_test {
 
@@ -40,7 +42,7 @@ TEST(MatMulTest, HandlesEmptyOperands) {
             Shape({0, 2, 1}));
 }
 
-TEST(MatMulTest, RefusesShapesThatDoNotFit) {
+TEST(MatMulTest, RejectsIncompatibleShapes) {
   const auto product = [](const Shape& a, const Shape& b) {
     ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
   };
@@ -49,7 +51,7 @@ TEST(MatMulTest, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(product({3}, {3, 2}), ValueError);
   EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
   EXPECT_THROW(product({2, 2, 3}, {3, 3, 4}), ValueError);
-  EXPECT_THROW(ops::matmul(int64s({1}).reshaped({1, 1}), int64s({1}).reshaped({1, 1})), TypeError);
+  EXPECT_THROW(ops::matmul(ids({1}).reshaped({1, 1}), ids({1}).reshaped({1, 1})), TypeError);
 }
 
 TEST(MatMulTest, InfersUnknownBatches) {
@@ -58,7 +60,7 @@ TEST(MatMulTest, InfersUnknownBatches) {
   EXPECT_EQ(ops::matmul(x, x, false, true).shape(), Shape({kUnknown, 7, 7}));
 }
 
-TEST(DenseOpTest, MultipliesAddsAndKeepsThePositive) {
+TEST(DenseOpTest, MultipliesAddsBiasAndAppliesRelu) {
   const Tensor x = floats({1, 2, 3, -4}, {2, 2}), kernel = floats({1, 0, 2, 1, 1, -1}, {2, 3});
   expect_floats(ops::dense(x, kernel), {2, 3}, {3, 2, 0, -1, -4, 10});
   expect_floats(ops::dense(x, kernel, row({1, 2, 3})), {2, 3}, {4, 4, 3, 0, -2, 13});
@@ -109,7 +111,7 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
+TEST(DenseOpTest, RejectsIncompatibleShapesAndDtypes) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
             "dense: input of shape (2, 3) does not match kernel of shape (2, 4)");
@@ -131,7 +133,7 @@ TEST(EinsumTest, SumsOverTheLabelsThatTheResultLacks) {
                 {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60});
 }
 
-TEST(EinsumTest, DotsStandForTheAxesLeftOver) {
+TEST(EinsumTest, EllipsisStandsForTheRemainingAxes) {
   const Tensor a = floats({1, 2, 3, 4}, {2, 1, 2}), b = floats({1, 10}, {2, 1});
   expect_floats(ops::einsum("...x,xy->...y", a, b), {2, 1, 1}, {21, 43});
   expect_floats(ops::einsum("ab...,bc->ac...", floats({1, 2}, {1, 1, 2}), floats({3}, {1, 1})),
@@ -140,7 +142,7 @@ TEST(EinsumTest, DotsStandForTheAxesLeftOver) {
   EXPECT_EQ(ops::einsum("...x,xy->...y", x, b).shape(), Shape({kUnknown, kUnknown, 1}));
 }
 
-TEST(EinsumTest, RefusesEquationsAndShapesThatDoNotFit) {
+TEST(EinsumTest, RejectsIncompatibleEquationsAndShapes) {
   const Tensor a = Tensor::zeros({2, 3});
   for (const char* equation : {"ab->ab", "ab,bc", "ab,bc->ad", "aa,bc->ac", "ab,bc->aa",
                                "abc,bc->a", "a1,bc->a", "a,b->c"}) {
@@ -197,7 +199,7 @@ TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
   }
 }
 
-TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
+TEST(DotInteractionTest, RejectsFeaturesOfDifferentShapes) {
   const Tensor x = Tensor::zeros({2, 3});
   EXPECT_EQ(
       message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
@@ -208,7 +210,7 @@ TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
   EXPECT_THROW(ops::dot_interaction(std::vector<Tensor>{}), ValueError);
 }
 
-TEST(DotInteractionTest, HandlesEmptyBatchesAndLoneFeatures) {
+TEST(DotInteractionTest, HandlesEmptyBatchesAndSingleFeatures) {
   EXPECT_EQ(ops::dot_interaction(Tensor::zeros({0, 3, 2})).shape(), Shape({0, 3}));
   EXPECT_EQ(ops::dot_interaction(Tensor::zeros({2, 1, 2})).shape(), Shape({2, 0}));
   EXPECT_THROW(ops::dot_interaction(Tensor::zeros({2, 3})), ValueError);
@@ -216,31 +218,31 @@ TEST(DotInteractionTest, HandlesEmptyBatchesAndLoneFeatures) {
 
 // ---- Tables.
 
-TEST(GatherTest, TakesRows) {
+TEST(GatherTest, GatherReadsRows) {
   const Tensor table = floats({1, 2, 3, 4, 5, 6}, {3, 2});
-  expect_floats(ops::gather(table, int64s({2, 0, 2})), {3, 2}, {5, 6, 1, 2, 5, 6});
+  expect_floats(ops::gather(table, ids({2, 0, 2})), {3, 2}, {5, 6, 1, 2, 5, 6});
   expect_floats(ops::gather(table, Tensor::from<int32_t>({1}, {1, 1})), {1, 1, 2}, {3, 4});
   EXPECT_EQ(ops::gather(table, Tensor::zeros({0}, DType::kInt64)).shape(), Shape({0, 2}));
-  EXPECT_EQ(ops::gather(int64s({7, 8, 9}), int64s({2, 1})).to_vector<int64_t>(),
+  EXPECT_EQ(ops::gather(ids({7, 8, 9}), ids({2, 1})).to_vector<int64_t>(),
             (std::vector<int64_t>{9, 8}));
 }
 
-TEST(GatherTest, NamesTheIdThatIsOutside) {
+TEST(GatherTest, ErrorsNameTheIdOutOfRange) {
   const Tensor table = Tensor::zeros({10, 2});
-  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, int64s({1, 2, 3, 12})); }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, ids({1, 2, 3, 12})); }),
             "gather: id 12 is outside the table of 10 rows at position 3");
-  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, int64s({-1})); }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, ids({-1})); }),
             "gather: id -1 is outside the table of 10 rows at position 0");
   EXPECT_THROW(ops::gather(table, row({1})), TypeError);
-  EXPECT_THROW(ops::gather(Tensor::scalar(1.0F), int64s({0})), ValueError);
+  EXPECT_THROW(ops::gather(Tensor::scalar(1.0F), ids({0})), ValueError);
 }
 
 TEST(EmbeddingPoolTest, PoolsByEveryCombiner) {
   const Tensor table = floats({1, 2, 3, 4, 5, 6}, {3, 2});
-  const Tensor ids = int64s({0, 2, 1}), splits = int64s({0, 2, 2, 3});
+  const Tensor row_ids = ids({0, 2, 1}), splits = ids({0, 2, 2, 3});
   const Tensor weights = row({3, 4, 0});
   const auto pool = [&](const Tensor& w, Combiner combiner) {
-    return ops::embedding_pool(table, ids, splits, w, combiner);
+    return ops::embedding_pool(table, row_ids, splits, w, combiner);
   };
   expect_floats(pool({}, Combiner::kSum), {3, 2}, {6, 8, 0, 0, 3, 4});
   expect_floats(pool({}, Combiner::kMean), {3, 2}, {3, 4, 0, 0, 3, 4});
@@ -251,51 +253,50 @@ TEST(EmbeddingPoolTest, PoolsByEveryCombiner) {
   expect_floats(pool(weights, Combiner::kSqrtN), {3, 2}, {23 / 5.F, 6, 0, 0, 0, 0});
 }
 
-TEST(EmbeddingPoolTest, RefusesBatchesThatAreNotRagged) {
-  const Tensor table = Tensor::zeros({4, 2}), ids = int64s({0, 1});
+TEST(EmbeddingPoolTest, RejectsInvalidRowSplits) {
+  const Tensor table = Tensor::zeros({4, 2}), row_ids = ids({0, 1});
   const auto pool = [&](const Tensor& i, const Tensor& splits, const Tensor& w) {
     ops::embedding_pool(table, i, splits, w, Combiner::kSum);
   };
-  EXPECT_EQ(message_of<ValueError>([&] { pool(int64s({0, 4}), int64s({0, 2}), {}); }),
+  EXPECT_EQ(message_of<ValueError>([&] { pool(ids({0, 4}), ids({0, 2}), {}); }),
             "embedding_pool: id 4 is outside the table of 4 rows at position 1");
-  EXPECT_THROW(pool(ids, int64s({0, 1}), {}), ValueError);
-  EXPECT_THROW(pool(ids, int64s({1, 2}), {}), ValueError);
-  EXPECT_THROW(pool(ids, int64s({0, 2, 1, 2}), {}), ValueError);
-  EXPECT_THROW(pool(ids, int64s({}), {}), ValueError);
-  EXPECT_THROW(pool(ids, int64s({0, 2}), row({1})), ValueError);
-  EXPECT_THROW(pool(ids, int64s({0, 2}), Tensor::zeros({2}, DType::kFloat64)), TypeError);
-  EXPECT_THROW(pool(ids, Tensor::from<int32_t>({0, 2}, {2}), {}), TypeError);
-  EXPECT_THROW(pool(ids.reshaped({2, 1}), int64s({0, 2}), {}), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({0, 1}), {}), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({1, 2}), {}), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({0, 2, 1, 2}), {}), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({}), {}), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({0, 2}), row({1})), ValueError);
+  EXPECT_THROW(pool(row_ids, ids({0, 2}), Tensor::zeros({2}, DType::kFloat64)), TypeError);
+  EXPECT_THROW(pool(row_ids, Tensor::from<int32_t>({0, 2}, {2}), {}), TypeError);
+  EXPECT_THROW(pool(row_ids.reshaped({2, 1}), ids({0, 2}), {}), ValueError);
 }
 
 TEST(EmbeddingPoolTest, HandlesEmptyBatches) {
   const Tensor y =
-      ops::embedding_pool(Tensor::zeros({4, 2}), int64s({}), int64s({0}), {}, Combiner::kMean);
+      ops::embedding_pool(Tensor::zeros({4, 2}), ids({}), ids({0}), {}, Combiner::kMean);
   EXPECT_EQ(y.shape(), Shape({0, 2}));
 }
 
 TEST(ScatterSumTest, AddsRowsOfOneId) {
   const Tensor values = floats({1, 2, 3, 4, 5, 6}, {3, 2});
-  expect_floats(ops::scatter_sum(int64s({2, 0, 2}), values, {4, 2}), {4, 2},
-                {3, 4, 0, 0, 6, 8, 0, 0});
-  expect_floats(ops::scatter_sum(int64s({}), Tensor::zeros({0}), {2}), {2}, {0, 0});
+  expect_floats(ops::scatter_sum(ids({2, 0, 2}), values, {4, 2}), {4, 2}, {3, 4, 0, 0, 6, 8, 0, 0});
+  expect_floats(ops::scatter_sum(ids({}), Tensor::zeros({0}), {2}), {2}, {0, 0});
 }
 
-TEST(ScatterSumTest, RefusesWhatDoesNotFit) {
+TEST(ScatterSumTest, RejectsIncompatibleArguments) {
   const Tensor values = Tensor::zeros({2, 2});
-  EXPECT_EQ(message_of<ValueError>([&] { ops::scatter_sum(int64s({0, 4}), values, {4, 2}); }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::scatter_sum(ids({0, 4}), values, {4, 2}); }),
             "scatter_sum: id 4 is outside the table of 4 rows at position 1");
-  EXPECT_THROW(ops::scatter_sum(int64s({0}), values, {4, 2}), ValueError);
-  EXPECT_THROW(ops::scatter_sum(int64s({0, 1}), values, {4, 3}), ValueError);
-  EXPECT_THROW(ops::scatter_sum(int64s({0, 1}), values, {kUnknown, 2}), ValueError);
+  EXPECT_THROW(ops::scatter_sum(ids({0}), values, {4, 2}), ValueError);
+  EXPECT_THROW(ops::scatter_sum(ids({0, 1}), values, {4, 3}), ValueError);
+  EXPECT_THROW(ops::scatter_sum(ids({0, 1}), values, {kUnknown, 2}), ValueError);
 }
 
 TEST(OneHotTest, MarksIds) {
-  expect_floats(ops::one_hot(int64s({2, 0}), 3), {2, 3}, {0, 0, 1, 1, 0, 0});
-  EXPECT_EQ(ops::one_hot(int64s({1}), 2, DType::kInt64).to_vector<int64_t>(),
+  expect_floats(ops::one_hot(ids({2, 0}), 3), {2, 3}, {0, 0, 1, 1, 0, 0});
+  EXPECT_EQ(ops::one_hot(ids({1}), 2, DType::kInt64).to_vector<int64_t>(),
             (std::vector<int64_t>{0, 1}));
-  EXPECT_THROW(ops::one_hot(int64s({3}), 3), ValueError);
-  EXPECT_THROW(ops::one_hot(int64s({0}), -1), ValueError);
+  EXPECT_THROW(ops::one_hot(ids({3}), 3), ValueError);
+  EXPECT_THROW(ops::one_hot(ids({0}), -1), ValueError);
 }
 
 // ---- Probabilities.
@@ -313,7 +314,7 @@ TEST(ProbabilityTest, NormalizesWithoutOverflow) {
 
 // The expected values are printed by Keras 3.16 for keras.ops.sparsemax, whose threshold adds up
 // the cumulative sums.
-TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
+TEST(ProbabilityTest, SparsemaxMatchesKeras) {
   expect_floats(ops::sparsemax(floats(
                     {-1.1622319F, -1.3317904F, -0.45297533F, -2.4856668F, -4.834669F, 3,   .1F,
                      -1,          -2,          -3,           .5F,         .4F,        .3F, -2,
@@ -329,7 +330,7 @@ TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
   EXPECT_THROW(ops::sparsemax(Tensor::scalar(1.0F)), ValueError);
 }
 
-TEST(ProbabilityTest, GivesCrossEntropyOfLogitsWithoutOverflow) {
+TEST(ProbabilityTest, ComputesCrossEntropyOfLogitsWithoutOverflow) {
   const Tensor y = row({0, 1, 1, .5}), z = row({0, 0, -1000, 1000});
   const float two = std::log(2.0F);
   expect_floats(ops::sigmoid_cross_entropy(y, z), {4}, {two, two, 1000, 500});
@@ -374,13 +375,13 @@ TEST_F(WorkersTest, DoNotChangeProducts) {
 
 TEST_F(WorkersTest, DoNotChangePoolsOrSoftmax) {
   const int64_t batch = 3000;
-  std::vector<int64_t> ids, splits = {0};
+  std::vector<int64_t> row_ids, splits = {0};
   for (int64_t s = 0; s < batch; ++s) {
-    for (int64_t k = 0; k < s % 7; ++k) ids.push_back((s * 31 + k * 17) % 500);
-    splits.push_back(static_cast<int64_t>(ids.size()));
+    for (int64_t k = 0; k < s % 7; ++k) row_ids.push_back((s * 31 + k * 17) % 500);
+    splits.push_back(static_cast<int64_t>(row_ids.size()));
   }
   const Tensor table = noise({500, 24});
-  const Tensor all = Tensor::from(ids, {static_cast<int64_t>(ids.size())});
+  const Tensor all = Tensor::from(row_ids, {static_cast<int64_t>(row_ids.size())});
   const Tensor ends = Tensor::from(splits, {batch + 1});
   expect_same_bits([&] { return ops::embedding_pool(table, all, ends, {}, Combiner::kMean); });
   expect_same_bits([&] { return ops::scatter_sum(all, ops::gather(table, all), {500, 24}); });

@@ -1,27 +1,17 @@
 // Shorthand for small tensors and for the expectations of op tests.
 #pragma once
 
-#include <functional>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <keel/framework/tensor.h>
 
-#include "tests/framework/kernels/random_values.h"
+#include "tests/support/tensors.h"
 
 namespace keel::testing_support {
 
-inline Tensor floats(std::initializer_list<float> values, const Shape& shape) {
-  return Tensor::from<float>(values, shape);
-}
-inline Tensor row(std::initializer_list<float> values) {
-  return floats(values, {static_cast<int64_t>(values.size())});
-}
-inline Tensor int64s(std::initializer_list<int64_t> values) {
-  return Tensor::from<int64_t>(values, {static_cast<int64_t>(values.size())});
-}
+inline Tensor row(const std::vector<float>& values) { return floats(values); }
 
 // Returns reproducible numbers in [-1, 1) without a pattern that could hide errors of sums.
 inline Tensor noise(const Shape& shape) {
@@ -34,11 +24,6 @@ inline Tensor noise(const Shape& shape) {
   return out;
 }
 
-// Returns normally distributed numbers.
-inline Tensor normal(const Shape& shape, uint32_t seed) {
-  return Tensor::from(random_values(shape.size(), seed), shape);
-}
-
 inline void expect_floats(const Tensor& found, const Shape& shape, std::vector<float> expected) {
   EXPECT_EQ(found.shape(), shape);
   ASSERT_EQ(found.size(), static_cast<int64_t>(expected.size()));
@@ -49,16 +34,6 @@ inline void expect_floats(const Tensor& found, const Shape& shape, std::vector<f
 
 inline void expect_bools(const Tensor& found, const std::vector<bool>& expected) {
   EXPECT_EQ(found.to_vector<bool>(), expected);
-}
-
-template <class E>
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace keel::testing_support

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
@@ -30,7 +31,7 @@ TEST(VariableTest, ChangesByAssignmentOnly) {
   expect_floats(v, {2}, {13, 14});
 }
 
-TEST(VariableTest, IsNotChangedThroughWhatWasAssigned) {
+TEST(VariableTest, IsIndependentOfTheAssignedTensor) {
   const Variable a = variable({1}), b = variable({2});
   a.assign(b);
   a.update(add_one);
@@ -38,7 +39,7 @@ TEST(VariableTest, IsNotChangedThroughWhatWasAssigned) {
   expect_floats(b, {1}, {2});
 }
 
-TEST(VariableTest, RefusesOtherShapesAndDtypes) {
+TEST(VariableTest, RejectsOtherShapesAndDtypes) {
   const Variable v = variable({1, 2});
   EXPECT_THROW(v.assign(row({1})), ValueError);
   EXPECT_THROW(v.assign(Tensor::zeros({2}, DType::kFloat64)), ValueError);
@@ -46,16 +47,16 @@ TEST(VariableTest, RefusesOtherShapesAndDtypes) {
   expect_floats(v, {2}, {1, 2});
 }
 
-TEST(VariableTest, IsUpdatedInPlaceWhenNobodyHoldsItsValue) {
+TEST(VariableTest, IsUpdatedInPlaceUnlessItsValueIsShared) {
   const Variable v = variable({1, 2});
-  v.make_value_unique();
-  const float* address = v.elements<float>().data();
+  VariableStorage(v).make_unique();
+  const float* address = VariableStorage(v).elements<float>().data();
   v.update(add_one);
-  EXPECT_EQ(v.elements<float>().data(), address);
+  EXPECT_EQ(VariableStorage(v).elements<float>().data(), address);
   expect_floats(v, {2}, {2, 3});
 }
 
-TEST(VariableTest, IsCopiedBeforeAnUpdateWhenItsValueIsHeld) {
+TEST(VariableTest, IsCopiedBeforeAnUpdateIfItsValueIsShared) {
   const Variable v = variable({1, 2});
   const Tensor held = v;
   v.update(add_one);
@@ -77,18 +78,18 @@ TEST(VariableTest, HasTheIdentityOfItsHandle) {
   EXPECT_EQ(same.name(), "v");
 }
 
-TEST(VariableTest, IsUselessWhileEmpty) {
+TEST(VariableTest, AnEmptyHandleThrows) {
   const Variable empty;
   EXPECT_FALSE(empty);
   EXPECT_THROW(empty.read(), RuntimeError);
   EXPECT_THROW(empty.assign(row({1})), RuntimeError);
 }
 
-TEST(VariableTest, RefusesASymbolicInitialValue) {
+TEST(VariableTest, RejectsASymbolicInitialValue) {
   EXPECT_THROW(Variable(Tensor::symbolic({.shape = {2}}), {}), ValueError);
 }
 
-TEST(VariableTest, StandsForParametersKeptElsewhereIfVirtual) {
+TEST(VariableTest, VirtualVariablesStandForExternalParameters) {
   const Variable v = Variable::virtual_trainable("anchor");
   EXPECT_TRUE(v.is_virtual());
   EXPECT_TRUE(v.trainable());
@@ -145,7 +146,7 @@ TEST_F(ReplicaVariableTest, CombinesValuesOutsideTheReplicas) {
   EXPECT_THROW(filled(VariableAggregation::kNone).read(), RuntimeError);
 }
 
-TEST_F(ReplicaVariableTest, SpreadsAnAssignmentFromOutside) {
+TEST_F(ReplicaVariableTest, AnAssignmentOutsideReachesAllReplicas) {
   const Variable mean = make(VariableAggregation::kMean);
   mean.assign(row({6}));
   EXPECT_EQ(value_in(mean, 0), 6);
@@ -167,13 +168,13 @@ TEST_F(ReplicaVariableTest, IsUpdatedInItsReplicaOnly) {
   EXPECT_THROW(v.update(add_one), RuntimeError);
 }
 
-TEST_F(ReplicaVariableTest, RefusesStrategiesOfAnotherSize) {
+TEST_F(ReplicaVariableTest, RejectsStrategiesOfAnotherSize) {
   const Variable v = filled(VariableAggregation::kSum);
   const ReplicaScope scope(replica(0, 2));
   EXPECT_THROW(v.read(), RuntimeError);
 }
 
-TEST_F(ReplicaVariableTest, RefusesToAssignWhatReplicasShare) {
+TEST_F(ReplicaVariableTest, ReplicasCannotAssignSharedVariables) {
   const Variable v = variable({1});
   {
     const ReplicaScope scope(replica(0, 3));
@@ -187,14 +188,14 @@ TEST_F(ReplicaVariableTest, RefusesToAssignWhatReplicasShare) {
   expect_floats(v, {1}, {2});
 }
 
-TEST_F(ReplicaVariableTest, SharesOneValueUnlessOnRead) {
+TEST_F(ReplicaVariableTest, HasOneSharedValueUnlessOnRead) {
   const ReplicatedVariables scope(3);
   const Variable v = variable({5});
   EXPECT_EQ(value_in(v, 2), 5);
   EXPECT_EQ(v.read().item<float>(), 5);
 }
 
-TEST_F(ReplicaVariableTest, WhatIsAssignedToAMeanComesBackToTheLastBit) {
+TEST_F(ReplicaVariableTest, AnAssignedMeanIsReadBackBitForBit) {
   const ReplicatedVariables scope(6);
   const Variable v(Tensor::zeros({64}), {.trainable = false,
                                          .synchronization = VariableSynchronization::kOnRead,
@@ -207,9 +208,9 @@ TEST_F(ReplicaVariableTest, WhatIsAssignedToAMeanComesBackToTheLastBit) {
 
 TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
   const ReplicatedVariables scope(2);
-  const Variable v(int64s({1}), {.trainable = false,
-                                 .synchronization = VariableSynchronization::kOnRead,
-                                 .aggregation = VariableAggregation::kMean});
+  const Variable v(ids({1}), {.trainable = false,
+                              .synchronization = VariableSynchronization::kOnRead,
+                              .aggregation = VariableAggregation::kMean});
   EXPECT_THROW(v.read(), TypeError);
 }
 
@@ -218,16 +219,16 @@ struct Asked final : DeferredRows {
   void materialize(std::span<const int64_t> ids) override {
     for (const int64_t id : ids) rows += " " + std::to_string(id);
   }
-  void bring_up_all() override { rows += " all"; }
+  void materialize_all() override { rows += " all"; }
   std::string rows;
 };
 
-TEST(VariableTest, RowsThatWaitComeBeforeWhoeverLooks) {
+TEST(VariableTest, DeferredRowsAreMaterializedBeforeReads) {
   const Variable v(Tensor::zeros({4, 2}), {});
   const Tensor ids = Tensor::from<int32_t>({3, 1}, {2});
   EXPECT_EQ(v.read_rows(ids).shape(), Shape({4, 2}));
   const auto asked = std::make_shared<Asked>();
-  v.set_waiting_rows(asked);
+  VariableStorage(v).set_deferred_rows(asked);
   const auto by = [&](const auto& look) {
     asked->rows.clear();
     look();
@@ -240,21 +241,21 @@ TEST(VariableTest, RowsThatWaitComeBeforeWhoeverLooks) {
   EXPECT_EQ(by([&] { v.assign(Tensor::zeros({4, 2})); }), " all");
   EXPECT_EQ(by([&] { v.update([](Tensor&) {}); }), " all");
   EXPECT_EQ(by([&] {
-              v.make_value_unique();
-              v.elements<float>();
+              VariableStorage(v).make_unique();
+              VariableStorage(v).elements<float>();
             }),
             "");
-  v.move_value(Tensor::zeros({2}).repeated(4));
-  EXPECT_EQ(by([&] { v.make_value_unique(); }), " all");  // or they would be lost
-  v.set_waiting_rows(nullptr);
+  VariableStorage(v).replace(Tensor::zeros({2}).repeated(4));
+  EXPECT_EQ(by([&] { VariableStorage(v).make_unique(); }), " all");  // or they would be lost
+  VariableStorage(v).set_deferred_rows(nullptr);
   EXPECT_EQ(by([&] { v.read(); }), "");
 }
 
 // Optimizers store tables this way.
-TEST(VariableTest, ReadsItsValueOutOfAView) {
+TEST(VariableTest, ReadsItsValueFromAView) {
   const Tensor memory = Tensor::from<float>({1, 2, 0, 3, 4, 0}, {2, 3});
   const Variable v(Tensor::zeros({2, 2}), {.name = "v"});
-  v.move_value(memory.columns(0, {2, 2}));
+  VariableStorage(v).replace(memory.columns(0, {2, 2}));
   GradientTape tape({.persistent = true});
   const Tensor ids = Tensor::from<int64_t>({1}, {1});
   const Tensor rows = v.read_rows(ids), all = v.read();
@@ -265,7 +266,7 @@ TEST(VariableTest, ReadsItsValueOutOfAView) {
   const Tensor loss = ops::add(ops::sum(ops::gather(rows, ids)), ops::sum(all));
   expect_floats(tape.gradient(loss, {v})[0].dense(), {2, 2}, {1, 1, 2, 2});
   v.update(add_one);
-  EXPECT_FALSE(v.value_in_place().is_view());
+  EXPECT_FALSE(VariableStorage(v).value().is_view());
   expect_floats(v, {2, 2}, {2, 3, 4, 5});
   expect_floats(rows.clone(), {2, 2}, {1, 2, 3, 4});
 }

@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/distribute/tpu/tpu_system.h>
 
 #include "tests/conformance/case_inputs.h"
 #include "tests/conformance/training_replay.h"
@@ -110,7 +110,7 @@ void partition_case(Fields& fields, Fields& expected, Comparison& result) {
                .table = make_table({.vocabulary_size = rows, .dim = 1, .initializer = "zeros"})},
        .optimizer = "sgd"});
   layer->build(Specs(TensorSpec{.shape = {1}, .dtype = DType::kInt64}));
-  compare_partition(rows, distribute::live_engine(strategy)->configuration(), expected, result);
+  compare_partition(rows, distribute::active_engine(strategy)->configuration(), expected, result);
 }
 
 void replay(const Config& test_case, std::string& out) {

@@ -3,9 +3,12 @@
 #include <fstream>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace keel::conformance::embedding_replay_test {
+
+using testing::HasSubstr;
 
 Config reference_cases() {
   std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/embedding_cases.json");
@@ -36,7 +39,7 @@ Config with_input(Config item, const std::string& key, const Config& value) {
 
 void expect_failure(const Config& item, const std::string& part) {
   const std::string text = replay_embedding_case(item);
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << text << "' lacks '" << part << "'";
+  EXPECT_THAT(text, HasSubstr(part)) << "'" << text << "' lacks '" << part << "'";
 }
 
 TEST(EmbeddingReplayTest, TheReferenceCasesPass) {
@@ -55,7 +58,7 @@ TEST(EmbeddingReplayTest, FieldsWithDefaultsMayBeMissing) {
   EXPECT_EQ(replay_embedding_case(item), "");
 }
 
-TEST(EmbeddingReplayTest, WhatIsUnknownIsAFailureThatNamesIt) {
+TEST(EmbeddingReplayTest, UnknownFieldsAreFailuresThatNameThem) {
   const Config item = case_named("host_sparse_mean");
   expect_failure(with_input(item, "kind", "dens"), "unknown kind 'dens'");
   expect_failure(with_input(item, "mode", "gpu"), "unknown mode 'gpu'");

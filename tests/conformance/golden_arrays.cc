@@ -33,7 +33,11 @@ DType dtype_of(const Config& array) {
 std::vector<double> numbers_of(const Config& array) {
   std::vector<double> out;
   for (const Config& item : part(array, "data").items()) {
-    out.push_back(item.is_bool() ? static_cast<double>(item.boolean()) : item.number());
+    if (item.is_string()) {  // what is not finite
+      out.push_back(std::stod(item.string()));
+    } else {
+      out.push_back(item.is_bool() ? static_cast<double>(item.boolean()) : item.number());
+    }
   }
   return out;
 }

@@ -1,7 +1,6 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/activations.h>
-#include <keel/layers/constraints.h>
 #include <keel/layers/regularizers.h>
 
 #include "tests/conformance/golden_arrays.h"

@@ -3,6 +3,9 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/normalization/normalization.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
 
 #include "tests/conformance/golden_arrays.h"
@@ -16,7 +19,9 @@ struct Call {
   std::vector<Tensor> watched;  // the inputs, in the record's order
   Tensors inputs = {};
   bool training = false;
-  std::optional<bool> use_causal_mask = {}, return_attention_scores = {};  // attention layers only
+  // Attention layers only:
+  std::optional<bool> use_causal_mask = {}, return_attention_scores = {};
+  Tensor attention_mask = {};
 };
 
 // Reads null, an array, or a list with one array for each input, starting with the first.
@@ -39,7 +44,12 @@ Call call_of(Fields& fields) {
     const std::vector<Tensor> masks = one_or_more(options.find("mask"));
     if (masks.size() > tensors.size()) throw ValueError("call_kwargs: more masks than inputs");
     for (size_t i = 0; i < masks.size(); ++i) tensors[i] = tensors[i].with_mask(masks[i]);
-    for (const Tensor& state : one_or_more(options.find("initial_state"))) tensors.push_back(state);
+    for (const char* more : {"initial_state", "count_weights"}) {
+      for (const Tensor& input : one_or_more(options.find(more))) tensors.push_back(input);
+    }
+    if (const Config* mask = options.find("attention_mask")) {
+      out.attention_mask = golden_tensor(*mask);
+    }
     out.training = options.boolean("training", out.training);
     out.use_causal_mask = optional_boolean(options, "use_causal_mask");
     out.return_attention_scores = optional_boolean(options, "return_attention_scores");
@@ -50,16 +60,58 @@ Call call_of(Fields& fields) {
   return out;
 }
 
+// Calls an attention layer of a class with several heads, or returns nothing if it is of another
+// class.
+template <class T>
+std::optional<Tensors> run_heads(Layer& layer, const Call& call) {
+  auto* attention = dynamic_cast<T*>(&layer);
+  if (attention == nullptr) return {};
+  return (*attention)(call.inputs,
+                      {.training = call.training,
+                       .attention_mask = call.attention_mask,
+                       .return_attention_scores = call.return_attention_scores.value_or(false),
+                       .use_causal_mask = call.use_causal_mask.value_or(false)});
+}
+
 Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
-  if (!call.use_causal_mask && !call.return_attention_scores) {
+  if (!call.use_causal_mask && !call.return_attention_scores && !call.attention_mask) {
     return layer(call.inputs, {.training = call.training});
   }
+  if (const auto out = run_heads<MultiHeadAttentionLayer>(*layer, call)) return *out;
+  if (const auto out = run_heads<GroupedQueryAttentionLayer>(*layer, call)) return *out;
   auto* attention = dynamic_cast<AttentionBase*>(&*layer);
-  if (attention == nullptr) throw ValueError("call_kwargs: the layer is not an attention layer");
+  if (attention == nullptr || call.attention_mask) {
+    throw ValueError("call_kwargs: the layer does not take these arguments");
+  }
   return (*attention)(call.inputs,
                       {.training = call.training,
                        .return_attention_scores = call.return_attention_scores.value_or(false),
                        .use_causal_mask = call.use_causal_mask.value_or(false)});
+}
+
+// Calls adapt() if the record has data for it, and compares what the layer has learned. Returns
+// false if there is no data.
+bool adapt(Layer& layer, Fields& fields, Comparison& result) {
+  const Config* data = fields.find("adapt_data");
+  if (data == nullptr) return false;
+  if (auto* normalization = dynamic_cast<NormalizationLayer*>(&layer)) {
+    normalization->adapt(golden_tensor(*data));
+    for (const char* name : {"mean", "variance"}) {
+      const Config& expected = fields.need(str(name, "_after_adapt"));
+      for (const Variable& weight : layer.weights()) {
+        if (weight.name() != name) continue;
+        result.compare(name, golden_array(expected), array_of(weight.read()));
+      }
+    }
+  } else if (auto* discretization = dynamic_cast<DiscretizationLayer*>(&layer)) {
+    discretization->adapt(golden_tensor(*data));
+    const Array expected = array_of(fields.need("bin_boundaries_after_adapt"));
+    result.compare("bin boundaries", expected,
+                   {.shape = expected.shape, .values = discretization->bin_boundaries()});
+  } else {
+    throw ValueError("adapt_data: the layer has no adapt()");
+  }
+  return true;
 }
 
 // Returns the weights in Keras's order: the layer's own weights, trainable ones first, then those
@@ -153,9 +205,13 @@ void replay_layer(Fields& fields, Comparison& result) {
   const Config* grad_weights = fields.find("grad_weights");
   const Config* weights_after = fields.find("weights_after");
 
-  layer->build(specs_of(call.inputs));
-  const std::vector<Variable> weights = weights_of(*layer);
-  if (!set_weights(weight_values, weights, result)) return;
+  // Records do not list the weights that adapt() sets.
+  std::vector<Variable> weights;
+  if (!adapt(*layer, fields, result)) {
+    layer->build(specs_of(call.inputs));
+    weights = weights_of(*layer);
+    if (!set_weights(weight_values, weights, result)) return;
+  }
   GradientTape tape({.persistent = true});
   for (const Tensor& x : call.watched) {
     if (is_floating(x.dtype())) tape.watch(x);
@@ -168,7 +224,7 @@ void replay_layer(Fields& fields, Comparison& result) {
       compare_gradients("gradient of input", *grad_inputs,
                         tape.input_gradient(target, call.watched), result);
     }
-    if (grad_weights != nullptr) {
+    if (grad_weights != nullptr && !weights.empty()) {
       compare_gradients("gradient of weight", *grad_weights, tape.gradient(target, weights),
                         result);
     }

@@ -24,6 +24,11 @@ struct GoldenRecord {
 // "meta", are ignored.
 std::vector<GoldenRecord> golden_records(const Config& file);
 
+// Returns what a record needs and Keel does not offer: the name of a class, "Conv4D", with the
+// reason if the class exists and throws NotImplementedError for the config, or "(the whole
+// section)" for a section that cannot be replayed. Empty if nothing is missing.
+std::string missing_part(const GoldenRecord& record);
+
 // Returns the failures of a record, one per line: expected and actual values, an error of the
 // library, or an unknown class, section or field. Empty if the record passes. Never throws.
 std::string replay_golden_record(const GoldenRecord& record);

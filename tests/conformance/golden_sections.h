@@ -16,6 +16,8 @@ void replay_layer(Fields& fields, Comparison& result);
 void replay_regularizer(Fields& fields, Comparison& result);
 void replay_constraint(Fields& fields, Comparison& result);
 void replay_initializer(Fields& fields, Comparison& result);
+// Calls a function of keel::keras_ops.
+void replay_op(Fields& fields, Comparison& result);
 
 // Returns {"class_name", "config"} of a record.
 Config class_and_config(Fields& fields);

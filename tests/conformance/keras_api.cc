@@ -60,8 +60,7 @@ KerasSection losses() {
               "CategoricalFocalCrossentropy CategoricalGeneralizedCrossEntropy CategoricalHinge "
               "Circle CosineSimilarity Dice Hinge Huber KLDivergence LogCosh MeanAbsoluteError "
               "MeanAbsolutePercentageError MeanSquaredError MeanSquaredLogarithmicError Poisson "
-              "SparseCategoricalCrossentropy SquaredHinge Tversky")},
-       {"for the transcription of sequences", words("CTC")}}};
+              "SparseCategoricalCrossentropy SquaredHinge Tversky CTC")}}};
 }
 
 KerasSection metrics() {
@@ -77,8 +76,8 @@ KerasSection metrics() {
               "PrecisionAtRecall R2Score Recall RecallAtPrecision RootMeanSquaredError "
               "SensitivityAtSpecificity SparseCategoricalAccuracy SparseCategoricalCrossentropy "
               "SparseTopKCategoricalAccuracy SpecificityAtSensitivity SquaredHinge Sum "
-              "TopKCategoricalAccuracy TrueNegatives TruePositives")},
-       {"for the segmentation of images", words("BinaryIoU IoU MeanIoU OneHotIoU OneHotMeanIoU")}}};
+              "TopKCategoricalAccuracy TrueNegatives TruePositives BinaryIoU IoU MeanIoU OneHotIoU "
+              "OneHotMeanIoU")}}};
 }
 
 KerasSection optimizers() {
@@ -88,7 +87,9 @@ KerasSection optimizers() {
       {{"",
         words("Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion Muon Nadam RMSprop SGD "
               "ScheduleFreeAdamW")},
-       {"for training in half precision", words("LossScaleOptimizer")}}};
+       {"not needed in float32 and float64; use its inner_optimizer", words("LossScaleOptimizer")},
+       {"several optimizers of one model; override train_step instead",
+        words("MultiOptimizer OptimizerMap")}}};
 }
 
 KerasSection schedules() {
@@ -113,8 +114,7 @@ KerasSection initializers() {
           "keras.initializers",
           {{"", words("Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity LecunNormal "
                       "LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal "
-                      "VarianceScaling Zeros")},
-           {"for audio", words("STFT")}}};
+                      "STFT VarianceScaling Zeros")}}};
 }
 
 KerasSection regularizers() {

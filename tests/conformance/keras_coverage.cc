@@ -1,10 +1,16 @@
 #include "tests/conformance/keras_coverage.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <sstream>
+
+#include <keel/framework/config/config.h>
 
 #include "tests/conformance/keras_api.h"
 #include "tests/conformance/known_classes.h"
+#include "tests/conformance/ops_arguments.h"
 
 namespace keel::conformance {
 namespace {
@@ -12,9 +18,16 @@ namespace {
 constexpr char kIntroduction[] =
     R"(# Coverage of the Keras 3 API
 
-This page lists the names of Keras 3's public API and shows which of them Keel offers under the same names. A test,
-`replay_golden`, compares the results of many of them with results of Keras. No test compares the names and defaults of
-all arguments. Aliases, base classes and functions that create or serialize objects (`get`, `serialize`) are not listed.
+This page lists the names of Keras 3's public API and shows which of them Keel offers under the same names. Aliases, base
+classes and functions that create or serialize objects (`get`, `serialize`) are not listed.
+
+A test, `replay_golden`, compares results and gradients with those of Keras. The rows "of these, not compared" list the
+names for which it has no case. Another test compares configs that layers write, with the names and values of all
+arguments, with those that Keras writes; it has cases for the layers in `tests/cases/keras_layer_configs.json`. A third
+test creates every loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
+(`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments:
+`input_axes` and `output_axes` of the initializers derived from VarianceScaling, and windows of STFT other than boxcar,
+hann, hamming and blackman.
 
 Files of Keras 1 and 2 are read with the names and functions of those versions. For example, ThresholdedReLU becomes a
 ReLU with a threshold. Their `hard_sigmoid` is 0.2 x + 0.5, but Keras 3 uses another slope, so it is written as a
@@ -63,6 +76,30 @@ Names beyond_keras(const KerasSection& section) {
   return out;
 }
 
+// Returns the names of a section for which a file of Keras's results has a case, or nothing if no
+// file has this section.
+std::optional<Names> names_with_cases(const std::string& section) {
+  static const std::vector<Config> kFiles = [] {
+    std::vector<Config> out;
+    for (const char* name : {"keras_golden", "keras_surface"}) {
+      std::ifstream in(str(KEEL_SOURCE_DIR "/tests/cases/", name, ".json"));
+      out.push_back(parse_json({std::istreambuf_iterator<char>(in), {}}));
+    }
+    return out;
+  }();
+  std::optional<Names> out;
+  for (const Config& file : kFiles) {
+    const Config* records = file.find(section);
+    if (records == nullptr) continue;
+    if (!out) out.emplace();
+    for (const Config& record : records->items()) {
+      const Config* name = record.find("class");
+      out->push_back((name != nullptr ? *name : record["name"]).string());
+    }
+  }
+  return out;
+}
+
 void add_section(std::ostream& out, const KerasSection& section) {
   const Names here = names_here(section);
   Names offered;
@@ -81,8 +118,56 @@ void add_section(std::ostream& out, const KerasSection& section) {
   out << "\n## " << section.title << ": " << offered.size() << " of " << all << "\n\n"
       << "| `" << section.where << "` | |\n|---|---|\n";
   add_row(out, "offered", offered);
+  if (const auto cases = names_with_cases(section.where.substr(section.where.rfind('.') + 1))) {
+    std::erase_if(offered, [&](const std::string& name) { return contains(*cases, name); });
+    add_row(out, "of these, not compared", offered);
+  }
   out << missing.str();
   if (section.where != "keras") add_row(out, "not in Keras", beyond_keras(section));
+}
+
+// Functions that take functions have no records, so that no adapter names them.
+const Names kFunctionsOfFunctions = {"associative_scan", "cond",      "fori_loop", "map", "scan",
+                                     "vectorized_map",   "while_loop"};
+const Names kUnrecorded = {"empty", "empty_like", "hard_swish", "swish"};
+
+struct RefusedFunctions {
+  std::string why;
+  Names names;
+};
+const std::vector<RefusedFunctions>& refused_functions() {
+  static const std::vector<RefusedFunctions> kRefused = {
+      {"tensors have no complex dtype", {"eig", "polar", "view_as_complex", "view_as_real"}},
+      {"use Tensor::to_vector()", {"convert_to_numpy"}},
+      {"`switch` is a C++ keyword; use `switch_case`", {"switch"}},
+      {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`",
+       {"custom_gradient", "jvp"}},
+      {"specific to Python", {"vectorize"}},
+      {"for the transcription of sequences", {"ctc_decode"}},
+      {"draws random numbers", {"image.elastic_transform"}}};
+  return kRefused;
+}
+
+void add_functions(std::ostream& out) {
+  Names offered = kFunctionsOfFunctions;
+  offered.insert(offered.end(), kUnrecorded.begin(), kUnrecorded.end());
+  for (const auto& [name, adapter] : op_adapters()) offered.push_back(name);
+  std::vector<RefusedFunctions> refused = refused_functions();
+  size_t all = offered.size();
+  for (RefusedFunctions& group : refused) {
+    std::erase_if(group.names, [&](const auto& name) { return contains(offered, name); });
+    all += group.names.size();
+  }
+  out << "\n## Functions: " << offered.size() << " of " << all << "\n\n"
+      << "`<keel/ops.h>` has them in `keel::keras_ops`; those of `keras.ops.image` are in "
+         "`keel::keras_ops::image`.\nArguments that Python gives by name are members of a struct "
+         "where a function has many.\n\n"
+      << "| `keras.ops` | |\n|---|---|\n";
+  add_row(out, "offered", offered);
+  Names unrecorded = kFunctionsOfFunctions;
+  unrecorded.insert(unrecorded.end(), kUnrecorded.begin(), kUnrecorded.end());
+  add_row(out, "of these, not compared", unrecorded);
+  for (const RefusedFunctions& group : refused) add_row(out, "missing: " + group.why, group.names);
 }
 
 }  // namespace
@@ -99,6 +184,7 @@ std::string keras_coverage_page() {
   std::ostringstream out;
   out << kIntroduction;
   for (const KerasSection& section : keras_api()) add_section(out, section);
+  add_functions(out);
   return out.str();
 }
 

@@ -2,13 +2,12 @@
 
 #include <keel/framework/initializers.h>
 #include <keel/layers/activations.h>
-#include <keel/layers/constraints.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/metric.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/regularizers.h>
-#include <keel/optimizers/registry.h>
-#include <keel/optimizers/schedules/schedule_registry.h>
+#include <keel/optimizers/internal/registry.h>
+#include <keel/optimizers/schedules/internal/schedule_registry.h>
 
 namespace keel::conformance {
 

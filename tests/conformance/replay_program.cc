@@ -7,9 +7,15 @@
 namespace keel::conformance {
 namespace {
 
-// Returns the exit status if the program must exit immediately.
-std::optional<int> check_arguments(const ReplayProgram& program,
-                                   const std::vector<std::string>& arguments) {
+// Sets the flags and leaves the paths. Returns the exit status if the program must exit
+// immediately.
+std::optional<int> read_arguments(const ReplayProgram& program,
+                                  std::vector<std::string>& arguments) {
+  std::erase_if(arguments, [&](const std::string& argument) {
+    const auto flag = program.flags.find(argument);
+    if (flag == program.flags.end()) return false;
+    return *flag->second = true;
+  });
   for (const std::string& argument : arguments) {
     if (argument == "--help" || argument == "-h") {
       std::cout << program.help;
@@ -40,8 +46,8 @@ Config read_json_file(const std::string& path) {
 }
 
 int run_replay_program(const ReplayProgram& program, int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (const auto status = check_arguments(program, arguments)) return *status;
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (const auto status = read_arguments(program, arguments)) return *status;
   int passed = 0, failed = 0;
   const auto report = [&](const std::string& name, const std::string& failure) {
     (failure.empty() ? passed : failed) += 1;

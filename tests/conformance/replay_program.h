@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include <keel/framework/config/config.h>
@@ -19,6 +20,8 @@ struct ReplayProgram {
   using Report = std::function<void(const std::string& name, const std::string& failure)>;
   // Replays the cases of a file. Throws ValueError if the file does not contain cases.
   std::function<void(const Config& file, const Report& report)> replay;
+  // Flags of this program, "--list-missing", and the variables that they set to true.
+  std::map<std::string, bool*> flags = {};
 };
 
 // Implements main(): prints the failing cases of all files and "N passed, N failed". Returns 0 if

@@ -5,7 +5,9 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/embedding/v1/tpu_embedding_v1.h>
 
 #include "tests/conformance/case_optimizer.h"

@@ -10,7 +10,11 @@
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/strategy.h>
 
+#include "tests/support/datasets.h"
+
 namespace keel::distribute {
+
+using testing_support::range_dataset;
 
 using Bits = std::vector<float>;
 
@@ -105,12 +109,6 @@ inline Bits reduce_values(Strategy& strategy) {
   return out;
 }
 
-inline data::Dataset numbers(int64_t n) {
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(i);
-  return data::Dataset::from_tensor_slices(Tensors(Tensor::from(values, {n})));
-}
-
 // Returns the rows of each local replica's batches, one after the other, each preceded by its size.
 inline std::vector<Bits> read_datasets(Strategy& strategy) {
   std::vector<Bits> out(strategy.num_local_replicas());
@@ -124,12 +122,14 @@ inline std::vector<Bits> read_datasets(Strategy& strategy) {
     }
     for (Bits& of_replica : out) of_replica.push_back(static_cast<float>(dataset.cardinality()));
   };
-  keep(strategy.experimental_distribute_dataset(numbers(45).batch(20)));
+  keep(strategy.experimental_distribute_dataset(range_dataset(45).batch(20)));
   keep(strategy.distribute_datasets_from_function([](const InputContext& c) {
-    return numbers(20 + 7 * c.input_pipeline_id).batch(3).shard(c.num_input_pipelines, 0);
+    return range_dataset(20 + 7 * c.input_pipeline_id).batch(3).shard(c.num_input_pipelines, 0);
   }));
   keep(strategy.distribute_datasets_from_function(
-      [](const InputContext& c) { return numbers(9).skip(c.input_pipeline_id % 2 * 5).batch(2); },
+      [](const InputContext& c) {
+        return range_dataset(9).skip(c.input_pipeline_id % 2 * 5).batch(2);
+      },
       {.experimental_replication_mode = InputReplicationMode::kPerReplica}));
   return out;
 }

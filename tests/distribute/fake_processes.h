@@ -70,9 +70,9 @@ class FakeJob {
       if (posted == last_posted_) ++waits_;
       return ProcessGroup::collect(posted);
     }
-    void announce(std::string_view what) override {
+    void notify(std::string_view what) override {
       const int64_t before = waits_;
-      ProcessGroup::announce(what);
+      ProcessGroup::notify(what);
       waits_ = before;
     }
 

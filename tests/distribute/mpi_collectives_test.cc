@@ -1,14 +1,20 @@
 // Started by mpirun with several numbers of processes; see tests/CMakeLists.txt.
+// Tests distribute/mpi_process_group.cc, internal/messages.cc and gather_tensors.cc.
 #include <cstdlib>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/distribute/internal/gather_tensors.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/collective_program.h"
+#include "tests/support/errors.h"
 
 namespace keel::distribute::mpi_collectives_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 // Compares the program's results in this process alone and in all processes of the job.
 void expect_the_bits_of_one_process(const TPUStrategyOptions& options) {
@@ -30,7 +36,7 @@ void expect_the_bits_of_one_process(const TPUStrategyOptions& options) {
   }
 }
 
-TEST(MpiCollectivesTest, TheJobHasTheSizeThatTheLauncherSays) {
+TEST(MpiCollectivesTest, TheJobHasTheSizeOfTheLauncher) {
   const char* expected = std::getenv("KEEL_TEST_PROCESSES");
   ASSERT_NE(expected, nullptr);
   EXPECT_EQ(processes().size(), std::atoi(expected));
@@ -57,12 +63,8 @@ TEST(MpiCollectivesTest, ACpuStrategyIsForOneProcess) {
     EXPECT_EQ(CPUStrategy().num_replicas_in_sync(), 1);
     return;
   }
-  try {
-    CPUStrategy strategy;
-    FAIL() << "no error";
-  } catch (const RuntimeError& error) {
-    EXPECT_NE(std::string(error.what()).find("use TPUStrategy"), std::string::npos);
-  }
+  EXPECT_THAT(message_of<RuntimeError>([&] { CPUStrategy strategy; }),
+              HasSubstr("use TPUStrategy"));
   EXPECT_EQ(Strategy::current().num_replicas_in_sync(), 1) << "each process on its own";
 }
 
@@ -87,7 +89,7 @@ TEST(MpiCollectivesTest, AnExchangeNeedsAMessageForEachProcess) {
   all_gather(processes(), "and changes nothing", {});
 }
 
-TEST(MpiCollectivesTest, StringsDoNotTravel) {
+TEST(MpiCollectivesTest, StringsCannotBeSent) {
   const Tensor text = Tensor::full<std::string>({1}, "text");
   EXPECT_THROW(gather_tensors(processes(), "strings", {&text, 1}), TypeError);
 }

@@ -1,5 +1,6 @@
 // Started by mpirun with several numbers of processes. A step must send what docs/distributed.md
 // states.
+// Tests distribute/embedding/internal/remote_rows.cc and row_exchange.cc.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 
@@ -77,14 +78,14 @@ void train(distribute::Strategy& strategy, const Functional& model, const Optimi
       batches);
 }
 
-void expect_near(int64_t measured, double formula, const char* what) {
+void expect_traffic(int64_t measured, double formula, const char* what) {
   EXPECT_NEAR(static_cast<double>(measured), formula, 0.05 * formula) << what;
   if (distribute::processes().rank() == 0) {
     std::cout << what << ": " << measured << " bytes, by the formula " << formula << "\n";
   }
 }
 
-TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
+TEST(MpiTrafficTest, AStepSendsTheBytesOfTheFormula) {
   distribute::TPUStrategy strategy({.num_hosts = kReplicas, .num_cores = 1});
   const auto scope = strategy.scope();
   const Functional model = make_model();
@@ -113,9 +114,10 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
       (processes - 1) * (8 * local + kReplicas * kDistinct / processes * sparse_row);
   const int64_t columns = kDims[0] + kDims[1] + kSparseDim;
   const double dense = (columns + 1) * kHidden + kHidden + 1;
-  expect_near(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement + sparse, "all_to_all");
-  expect_near(sent.reduce_scatter.bytes_sent, 4 * dense * elsewhere, "reduce_scatter");
-  expect_near(sent.all_gather_shards.bytes_sent, 4 * dense * elsewhere, "share");
+  expect_traffic(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement + sparse,
+                 "all_to_all");
+  expect_traffic(sent.reduce_scatter.bytes_sent, 4 * dense * elsewhere, "reduce_scatter");
+  expect_traffic(sent.all_gather_shards.bytes_sent, 4 * dense * elsewhere, "share");
 }
 
 }  // namespace keel::mpi_traffic_test

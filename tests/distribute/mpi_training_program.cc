@@ -12,16 +12,17 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/internal/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/regularization.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {

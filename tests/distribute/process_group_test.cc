@@ -1,10 +1,13 @@
+// Tests distribute/no_mpi_process_group.cc.
 #include <keel/distribute/process_group.h>
 
 #include <atomic>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/distribute/internal/placement.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/collective_program.h"
@@ -12,18 +15,20 @@
 
 namespace keel::distribute::process_group_test {
 
+using testing::HasSubstr;
+
 void expect_no_errors(const std::vector<std::string>& errors) {
   for (size_t p = 0; p < errors.size(); ++p) EXPECT_EQ(errors[p], "") << "of process " << p;
 }
 
-TEST(ProcessGroupTest, AProgramWithoutALauncherIsAJobOfItsOwn) {
+TEST(ProcessGroupTest, AProgramWithoutALauncherIsASingleProcessJob) {
   EXPECT_EQ(processes().size(), 1);
   EXPECT_EQ(processes().rank(), 0);
   EXPECT_EQ(processes().exchange("nothing", std::vector<ProcessGroup::Parts>(1)).size(), 1U);
   EXPECT_THROW(processes().exchange("nothing", {}), ValueError);
 }
 
-TEST(ProcessGroupTest, HostsAreDealtInRunsTheFirstProcessesTakingMore) {
+TEST(ProcessGroupTest, HostsAreAssignedInContiguousRangesTheFirstOnesLarger) {
   FakeJob job(3);
   expect_no_errors(job.run([](ProcessGroup& group) {
     const Placement placement = place_hosts(4, 2, group);
@@ -41,7 +46,7 @@ TEST(ProcessGroupTest, FewerHostsThanProcessesAreAnErrorThatNamesBoth) {
   FakeJob job(3);
   for (const std::string& error :
        job.run([](ProcessGroup& group) { TPUStrategy({.num_hosts = 2}, group); })) {
-    EXPECT_NE(error.find("2 hosts and 3 processes"), std::string::npos) << error;
+    EXPECT_THAT(error, HasSubstr("2 hosts and 3 processes"));
   }
 }
 
@@ -92,7 +97,7 @@ TEST(ProcessGroupTest, DifferentStrategiesAreAnErrorInAllProcesses) {
     TPUStrategy({.num_hosts = 2, .num_cores = 1 + group.rank()}, group);
   });
   for (const std::string& error : errors) {
-    EXPECT_NE(error.find("TPUStrategy of 2 hosts of"), std::string::npos) << error;
+    EXPECT_THAT(error, HasSubstr("TPUStrategy of 2 hosts of"));
   }
 }
 
@@ -112,7 +117,7 @@ void expect_failure(const std::function<void(Communicator&)>& step, const std::s
     });
   });
   for (const std::string& error : errors) {
-    EXPECT_NE(error.find(text), std::string::npos) << error;
+    EXPECT_THAT(error, HasSubstr(text));
   }
   EXPECT_GE(threw, 1);
 }
@@ -170,7 +175,7 @@ TEST(ProcessGroupTest, ArraysOfOtherSizesInAnotherProcessAreAnError) {
       "same sizes");
 }
 
-TEST(ProcessGroupTest, CountsWhatLeavesAProcess) {
+TEST(ProcessGroupTest, CountsTheBytesSentByAProcess) {
   FakeJob job(2);
   expect_no_errors(job.run([](ProcessGroup& group) {
     TPUStrategy strategy({.num_hosts = 2, .num_cores = 2}, group);
@@ -195,16 +200,16 @@ TEST(ProcessGroupTest, CountsWhatLeavesAProcess) {
   }));
 }
 
-TEST(ProcessGroupTest, APipelineOfEachProcessMustGiveABatchIfOthersDo) {
+TEST(ProcessGroupTest, EveryProcessMustHaveABatchIfOthersDo) {
   FakeJob job(2);
   const auto errors = job.run([](ProcessGroup& group) {
     TPUStrategy strategy({.num_hosts = 2, .num_cores = 1}, group);
     const auto dataset = strategy.distribute_datasets_from_function(
-        [](const InputContext& c) { return numbers(4 * c.input_pipeline_id).batch(2); });
+        [](const InputContext& c) { return range_dataset(4 * c.input_pipeline_id).batch(2); });
     EXPECT_EQ(dataset.cardinality(), 2);
     dataset.iterator()();
   });
-  EXPECT_NE(errors[0].find("rank 0 are empty"), std::string::npos) << errors[0];
+  EXPECT_THAT(errors[0], HasSubstr("rank 0 are empty"));
   EXPECT_EQ(errors[1], "");
 }
 

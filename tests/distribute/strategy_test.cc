@@ -1,3 +1,6 @@
+// Tests autodiff/replica_context.cc, distribute/communicator.cc, internal/placement.cc,
+// replica_scheduler.cc, thread_communicator.cc, thread_communicator_sums.cc and
+// distribute/tpu/tpu_strategy.cc.
 #include <keel/distribute/strategy.h>
 
 #include <atomic>
@@ -7,13 +10,19 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::distribute::strategy_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 // Restores the number of workers when a test ends.
 class Workers {
@@ -49,12 +58,8 @@ TEST(StrategyTest, ScopesThatEndOutOfOrderAreAnErrorOfTheNextUse) {
   auto first = std::make_unique<Strategy::Scope>(outer);
   auto second = std::make_unique<Strategy::Scope>(inner);
   first.reset();
-  try {
-    Strategy::current();
-    FAIL();
-  } catch (const RuntimeError& error) {
-    EXPECT_NE(std::string(error.what()).find("end scopes in reverse order"), std::string::npos);
-  }
+  EXPECT_THAT(message_of<RuntimeError>([&] { Strategy::current(); }),
+              HasSubstr("end scopes in reverse order"));
   // The scope that has not ended stays active.
   EXPECT_EQ(&Strategy::current(), &inner);
   const Variable averages(Tensor::scalar(1.0F),
@@ -95,7 +100,7 @@ TEST(StrategyTest, ReducesBySumAndMean) {
   EXPECT_EQ(strategy.reduce(ReduceOp::kMean, values).item<float>(), 1.5F);
 }
 
-TEST(StrategyTest, ReplicasOnFewerWorkersMeetInCollectives) {
+TEST(StrategyTest, ReplicasOnFewerWorkersReachCollectives) {
   for (int workers : {1, 2, 4}) {
     const Workers w(workers);
     TPUStrategy strategy({.num_cores = 8});
@@ -142,7 +147,7 @@ std::vector<int> my_processors() {
   return out;
 }
 
-TEST(StrategyTest, ReplicasMayComputeOnAllProcessorsThatTheProgramMay) {
+TEST(StrategyTest, ReplicasMayUseAllProcessorsOfTheProgram) {
   const std::vector<int> all = my_processors();
   for (const int workers : {1, 2, 4}) {
     const Workers w(workers);
@@ -156,7 +161,7 @@ TEST(StrategyTest, ReplicasMayComputeOnAllProcessorsThatTheProgramMay) {
   }
 }
 
-TEST(StrategyTest, AReplicaThatThrowsStopsTheOthersAndItsErrorArrives) {
+TEST(StrategyTest, AThrowingReplicaStopsTheOthersAndItsErrorIsRethrown) {
   TPUStrategy strategy({.num_cores = 4});
   for (int thrower = 0; thrower < 4; ++thrower) {
     const auto step = [&] {
@@ -164,27 +169,20 @@ TEST(StrategyTest, AReplicaThatThrowsStopsTheOthersAndItsErrorArrives) {
       strategy.communicator().barrier();
       strategy.communicator().barrier();
     };
-    try {
-      strategy.run(step);
-      FAIL() << "no error";
-    } catch (const ValueError& error) {
-      EXPECT_EQ(error.what(), str("broken at ", thrower));
-    }
+    EXPECT_EQ(message_of<ValueError>([&] { strategy.run(step); }), str("broken at ", thrower));
     EXPECT_EQ(strategy.run(replica_number).size(), 4) << "usable afterwards";
   }
 }
 
 TEST(StrategyTest, TheLowestReplicasErrorWins) {
   TPUStrategy strategy({.num_cores = 3});
-  try {
-    strategy.run([] { throw ValueError("from ", current_replica_context()->replica); });
-    FAIL() << "no error";
-  } catch (const ValueError& error) {
-    EXPECT_STREQ(error.what(), "from 0");
-  }
+  EXPECT_EQ(message_of<ValueError>([&] {
+              strategy.run([] { throw ValueError("from ", current_replica_context()->replica); });
+            }),
+            "from 0");
 }
 
-TEST(StrategyTest, AReplicaThatLeavesEarlyIsAnErrorAndNotAWait) {
+TEST(StrategyTest, AReplicaThatReturnsEarlyIsAnErrorInsteadOfADeadlock) {
   TPUStrategy strategy({.num_cores = 3});
   EXPECT_THROW(strategy.run([&] {
     if (current_replica_context()->replica != 1) strategy.communicator().barrier();
@@ -195,19 +193,17 @@ TEST(StrategyTest, AReplicaThatLeavesEarlyIsAnErrorAndNotAWait) {
 
 TEST(StrategyTest, DifferentCollectivesAtOnceAreAnError) {
   TPUStrategy strategy({.num_cores = 2});
-  try {
-    strategy.run([&] {
-      std::vector<float> v = {1};
-      if (current_replica_context()->replica == 0) {
-        strategy.communicator().barrier();
-      } else {
-        all_reduce_sum(strategy.communicator(), v);
-      }
-    });
-    FAIL() << "no error";
-  } catch (const RuntimeError& error) {
-    EXPECT_NE(std::string(error.what()).find("barrier"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(message_of<RuntimeError>([&] {
+                strategy.run([&] {
+                  std::vector<float> v = {1};
+                  if (current_replica_context()->replica == 0) {
+                    strategy.communicator().barrier();
+                  } else {
+                    all_reduce_sum(strategy.communicator(), v);
+                  }
+                });
+              }),
+              HasSubstr("barrier"));
 }
 
 TEST(StrategyTest, CollectivesOutsideReplicasAreAnError) {
@@ -227,7 +223,7 @@ TEST(StrategyTest, ArgumentsForAnotherNumberOfReplicasAreAnError) {
                RuntimeError);
 }
 
-TEST(StrategyTest, RejectsBadSizesAndNames) {
+TEST(StrategyTest, RejectsInvalidSizesAndNames) {
   EXPECT_THROW(TPUStrategy({.num_cores = 0}), ValueError);
   EXPECT_THROW(TPUStrategy({.num_hosts = -1, .num_cores = 2}), ValueError);
   EXPECT_THROW(TPUStrategy({.num_hosts = 100, .num_cores = 100}), ValueError);
@@ -276,7 +272,7 @@ TEST(CommunicatorTest, ReduceScatterConsumesEveryElementOnceWithTheTreeSum) {
   }
 }
 
-TEST(CommunicatorTest, AllToAllDeliversToEachRankWhatEachSentIt) {
+TEST(CommunicatorTest, AllToAllDeliversTheMessagesOfAllRanks) {
   TPUStrategy strategy({.num_cores = 3});
   const auto received = strategy.run([&] {
     const int me = current_replica_context()->replica;
@@ -298,21 +294,18 @@ TEST(CommunicatorTest, AllToAllDeliversToEachRankWhatEachSentIt) {
 
 TEST(CommunicatorTest, DifferentLabelsOfOneCollectiveAreAnErrorThatNamesBoth) {
   TPUStrategy strategy({.num_cores = 2});
-  try {
+  const std::string text = message_of<RuntimeError>([&] {
     strategy.run([&] {
       const bool first = current_replica_context()->replica == 0;
       const std::vector<Bytes> send(2);
       strategy.communicator().all_to_all(send, first ? "ids" : "rows");
     });
-    FAIL() << "no error";
-  } catch (const RuntimeError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("all_to_all 'ids'"), std::string::npos) << text;
-    EXPECT_NE(text.find("all_to_all 'rows'"), std::string::npos) << text;
-  }
+  });
+  EXPECT_THAT(text, HasSubstr("all_to_all 'ids'"));
+  EXPECT_THAT(text, HasSubstr("all_to_all 'rows'"));
 }
 
-TEST(CommunicatorTest, CountsWhatLeavesEachRankForOthers) {
+TEST(CommunicatorTest, CountsTheBytesThatEachRankSends) {
   TPUStrategy strategy({.num_cores = 4});
   Communicator& communicator = strategy.communicator();
   const auto step = [&] {
@@ -411,7 +404,7 @@ TEST(CommunicatorTest, AllToAllDeliversSeveralMessagesToEach) {
   EXPECT_THROW(strategy.run([&] { strategy.communicator().all_to_all(send); }), ValueError);
 }
 
-TEST(CommunicatorTest, AllGatherKeepsWhatWasPassed) {
+TEST(CommunicatorTest, AllGatherDoesNotChangeItsArguments) {
   for (const int replicas : {1, 2, 5}) {
     TPUStrategy strategy({.num_cores = replicas});
     int64_t sum = 0;  // of the values that one replica received for all, over the steps
@@ -434,7 +427,7 @@ TEST(CommunicatorTest, AllGatherKeepsWhatWasPassed) {
   }
 }
 
-TEST(CommunicatorTest, OneReplicaActsForAllBeforeAnyGoesOn) {
+TEST(CommunicatorTest, TheLastReplicaActsForAllBeforeAnyContinues) {
   TPUStrategy strategy({.num_cores = 4});
   int done = 0;
   strategy.run([&] {
@@ -451,7 +444,7 @@ TEST(CommunicatorTest, OneReplicaActsForAllBeforeAnyGoesOn) {
   EXPECT_EQ(done, 100);
 }
 
-TEST(CommunicatorTest, AnErrorOfTheOneThatActsForAllStopsTheOthers) {
+TEST(CommunicatorTest, AnErrorOfTheActingReplicaStopsTheOthers) {
   TPUStrategy strategy({.num_cores = 4});
   for (int repeat = 0; repeat < 20; ++repeat) {
     EXPECT_THROW(strategy.run([&] {

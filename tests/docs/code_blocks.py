@@ -10,14 +10,19 @@
       Checks the commands in ```sh blocks and in indented blocks: programs of build/<preset>/bin
       must exist in BIN, their --help must list the flags, and ./dev must have the command. Exits
       with 1 and prints the faults if a check fails.
+  code_blocks.py python ROOT WORK
+      Runs the ```python blocks of each document, one after the other, in the folder WORK, which
+      holds the files that they read. Blocks that need a model server or Keras, marked
+      ```python server and ```python keras, are only compiled. Exits with 77 without numpy.
 """
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
 
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 HOISTED = re.compile(r"^\s*(#include\b.*|using namespace .*;|namespace \w+ = .*;)$")
 PROGRAM = re.compile(r"(?:\./)?build/\w+/bin/(\w+)$")
 FLAG = re.compile(r"^--?([A-Za-z][\w-]*)")
@@ -114,12 +119,13 @@ class Checker:
     def __init__(self, root: pathlib.Path, programs: pathlib.Path):
         self.root, self.programs, self.helps = root, programs, {}
 
-    def help_of(self, program: str) -> str:
-        if program not in self.helps:
-            run = subprocess.run([self.programs / program, "--help"], capture_output=True, text=True,
-                                 timeout=60, check=False)
-            self.helps[program] = run.stdout + run.stderr
-        return self.helps[program]
+    def help_of(self, program: str, command: list[str]) -> str:
+        key = (program, *command)
+        if key not in self.helps:
+            run = subprocess.run([self.programs / program, *command, "--help"], capture_output=True,
+                                 text=True, timeout=60, check=False)
+            self.helps[key] = run.stdout + run.stderr
+        return self.helps[key]
 
     def faults(self, command):
         if command[0] in ("mpiexec", "mpirun"):
@@ -142,10 +148,33 @@ class Checker:
             if not (self.root / "benchmarks" / f"{program}.cc").exists():
                 yield f"there is no program {program}"
             return
+        command = words[:1] if program == "keel" and not words[0].startswith("-") else []
         for word in words:
             flag = FLAG.match(word)
-            if flag and not re.search(rf"--?{re.escape(flag[1])}\b", self.help_of(program)):
+            if flag and not re.search(rf"--?{re.escape(flag[1])}\b", self.help_of(program, command)):
                 yield f"{program} has no flag {word}"
+
+
+def run_python(root: pathlib.Path, work: pathlib.Path) -> int:
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        print("skipped: no numpy")
+        return 77
+    os.chdir(work)
+    count = 0
+    for document in documents(root):
+        names = {"__name__": document.stem}
+        text = document.read_text()
+        for language in ("python", "python keras", "python server"):
+            for line, block in blocks(text, language):
+                # Errors name the line of the document.
+                code = compile("\n" * (line - 1) + block, document, "exec")
+                count += 1
+                if language == "python":
+                    exec(code, names)  # pylint: disable=exec-used
+    print(f"{count} blocks")
+    return 0
 
 
 def check_commands(root: pathlib.Path, programs: pathlib.Path) -> int:
@@ -162,7 +191,7 @@ def check_commands(root: pathlib.Path, programs: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("extract", "commands"):
+    MODES = {"extract": extract, "commands": check_commands, "python": run_python}
+    if len(sys.argv) != 4 or sys.argv[1] not in MODES:
         sys.exit(__doc__)
-    mode = extract if sys.argv[1] == "extract" else check_commands
-    sys.exit(mode(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])))
+    sys.exit(MODES[sys.argv[1]](pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])))

@@ -29,5 +29,5 @@ grep -q "on 600 rows, validated on 600" "$work/out" || fail "other rows: $(cat "
 test_loss=$(sed -n 's/.*log_loss \([0-9.]*\).*/\1/p' "$work/out")
 curve "$work/out" | awk -v loss="$test_loss" '$1 == loss { found = 1 } END { exit !found }' ||
   fail "no epoch has the test's log loss $test_loss: $(cat "$work/out")"
-expect_error 2 "--validation_split must be" "$bin/train_ctr" "${flags[@]}" --validation_split 1
+expect_error 2 "--validation_split: must be" "$bin/train_ctr" "${flags[@]}" --validation_split 1
 expect_error 2 "nowhere.csv" "$bin/train_ctr" "${flags[@]}" --validation_csv "$work/nowhere.csv"

@@ -40,7 +40,7 @@ TEST(RandomTest, SeedsPurposesIndicesAndLanesAllMatter) {
   EXPECT_EQ(seen.size(), 81U);
 }
 
-TEST(RandomTest, ALaneIsAStream) {
+TEST(RandomTest, LanesAreIndependentStreams) {
   EXPECT_EQ(kStream.at_lane(3).bits(7), kStream.bits(7, 3));
   EXPECT_EQ(kStream.at_lane(0).purpose, kStream.purpose);
 }
@@ -100,7 +100,7 @@ TEST(RandomTest, NormalNumbersHaveTheirMoments) {
 
 // Applying the normal distribution function to a number gives the probability that its word
 // encodes.
-TEST(RandomTest, ANormalNumberIsTheQuantileOfItsWord) {
+TEST(RandomTest, NormalNumbersAreQuantilesOfRandomWords) {
   std::vector<float> values(4000);
   kStream.normal(values, 0, 0.0F, 1.0F);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -137,7 +137,7 @@ TEST(RandomTest, IntegersAreUniform) {
   EXPECT_LT(chi_square, 22.5);  // 0.1 % of correct draws exceed it
 }
 
-TEST(RandomTest, IntegersReachAcrossTheWholeRange) {
+TEST(RandomTest, IntegersCoverTheWholeRange) {
   std::vector<int64_t> values(10000);
   const int64_t bound = int64_t{1} << 62;
   kStream.uniform_int(values, 0, bound);
@@ -152,7 +152,7 @@ TEST(RandomTest, IntegersNeedAPositiveBound) {
   EXPECT_THROW(kStream.permutation(-1), ValueError);
 }
 
-TEST(RandomTest, AnyPartIsThatPartOfTheWhole) {
+TEST(RandomTest, ARangeHasTheNumbersOfTheWhole) {
   constexpr int64_t kSize = 70001;
   std::vector<float> uniform(kSize), normal(kSize), truncated(kSize);
   std::vector<int64_t> integers(kSize);
@@ -180,7 +180,7 @@ TEST(RandomTest, AnyPartIsThatPartOfTheWhole) {
   }
 }
 
-TEST(RandomTest, TheNumberOfWorkersChangesNothing) {
+TEST(RandomTest, ResultsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
   std::vector<std::vector<float>> results;
   for (const int workers : {1, 2, 4}) {
@@ -192,7 +192,7 @@ TEST(RandomTest, TheNumberOfWorkersChangesNothing) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(RandomTest, APermutationHoldsEveryPositionOnce) {
+TEST(RandomTest, PermutationsContainEveryPositionOnce) {
   for (const int64_t n : {0, 1, 2, 511, 512, 513, 20000}) {
     std::vector<int64_t> values = kStream.permutation(n);
     ASSERT_EQ(std::ssize(values), n);

@@ -1,8 +1,14 @@
 #include <keel/framework/tensor_like.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::tensor_like_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 using Ids = std::vector<int64_t>;
 
@@ -37,17 +43,6 @@ void expect_sparse(const TensorLike& t, const Ids& indices, const std::vector<fl
   EXPECT_NO_THROW(t.sparse().validate("test"));
 }
 
-template <class E, class Fn>
-std::string message_of(const Fn& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "the expected error was not thrown";
-  return "";
-}
-
 TEST(TensorLikeTest, SpecsDescribeTheDenseEquivalent) {
   const Specs specs = specs_of(batch());
   EXPECT_EQ(specs["dense"].leaf(), (TensorSpec{.shape = {4, 2}}));
@@ -79,12 +74,12 @@ TEST(TensorLikeTest, SymbolsAreFoundAnywhere) {
   EXPECT_TRUE(any_symbolic(Tensors::list({batch(), Tensor::symbolic({.shape = {3}})})));
 }
 
-TEST(TensorLikeTest, RaggedPartsMustFit) {
+TEST(TensorLikeTest, RaggedPartsMustBeConsistent) {
   const auto check = [](Tensor values, Tensor splits) {
     return message_of<ValueError>([&] { RaggedTensor{values, splits}.validate("Lookup"); });
   };
   const Tensor three = Tensor::zeros({3});
-  EXPECT_NE(check(three, Tensor::from<int64_t>({0, 2}, {2})).find("Lookup"), std::string::npos);
+  EXPECT_THAT(check(three, Tensor::from<int64_t>({0, 2}, {2})), HasSubstr("Lookup"));
   check(three, Tensor::from<int64_t>({1, 3}, {2}));
   check(three, Tensor::from<int64_t>({0, 2, 1, 3}, {4}));
   check(three, Tensor::from<int32_t>({0, 3}, {2}));
@@ -96,14 +91,14 @@ TEST(TensorLikeTest, RaggedPartsMustFit) {
       (RaggedTensor{Tensor::zeros({0}), Tensor::zeros({1}, DType::kInt64)}.validate("")));
 }
 
-TEST(TensorLikeTest, SparsePartsMustFit) {
+TEST(TensorLikeTest, SparsePartsMustBeConsistent) {
   const auto check = [](Tensor indices, Tensor values, Shape shape) {
     return message_of<ValueError>([&] { SparseTensor{indices, values, shape}.validate("Lookup"); });
   };
   const Tensor indices = Tensor::from<int64_t>({0, 1, 1, 0}, {2, 2});
   const Tensor values = Tensor::zeros({2});
   EXPECT_NO_THROW((SparseTensor{indices, values, {2, 2}}.validate("Lookup")));
-  EXPECT_NE(check(indices, values, {2, 1}).find("Lookup"), std::string::npos);
+  EXPECT_THAT(check(indices, values, {2, 1}), HasSubstr("Lookup"));
   check(indices, values, {1, 2});
   check(indices, values, {2, 2, 2});
   check(indices, values, {});
@@ -152,12 +147,12 @@ TEST(TensorLikeTest, RowsAreTakenInTheGivenOrder) {
   EXPECT_EQ(row_count(take_rows(batch(), Ids{})), 0);
 }
 
-TEST(TensorLikeTest, APositionMustExist) {
+TEST(TensorLikeTest, PositionsMustExist) {
   EXPECT_THROW(take_rows(batch(), Ids{0, 4}), ValueError);
   EXPECT_THROW(take_rows(batch(), Ids{-1}), ValueError);
 }
 
-TEST(TensorLikeTest, JoinedSlicesAreTheWhole) {
+TEST(TensorLikeTest, ConcatenatedSlicesAreTheWhole) {
   const Tensors joined = concat_rows(
       {slice_rows(batch(), 0, 1), slice_rows(batch(), 1, 1), slice_rows(batch(), 1, 4)});
   EXPECT_EQ(joined["dense"].tensor().to_vector<float>(), dense().to_vector<float>());
@@ -167,7 +162,7 @@ TEST(TensorLikeTest, JoinedSlicesAreTheWhole) {
   expect_sparse(joined["more"][1].leaf(), {0, 1, 0, 2, 2, 0, 3, 0, 3, 1}, {1, 2, 3, 4, 5}, {4, 3});
 }
 
-TEST(TensorLikeTest, JoinedSparseTensorsTakeTheLargestWidth) {
+TEST(TensorLikeTest, ConcatenatedSparseTensorsHaveTheLargestWidth) {
   const SparseTensor wide = {
       Tensor::from<int64_t>({1, 8}, {1, 2}), Tensor::from<float>({9}, {1}), {2, 9}};
   expect_sparse(concat_rows({Tensors(sparse()), Tensors(wide)}).leaf(),
@@ -179,13 +174,13 @@ TEST(TensorLikeTest, JoinedSparseTensorsTakeTheLargestWidth) {
   EXPECT_THROW(concat_rows({cube({2, 3, 4}), cube({2, 2, 4})}), ValueError);
 }
 
-TEST(TensorLikeTest, BatchesThatDifferDoNotJoin) {
+TEST(TensorLikeTest, IncompatibleBatchesCannotBeConcatenated) {
   EXPECT_THROW(concat_rows({}), ValueError);
   const Tensors a = {{"x", Tensor::zeros({2, 3})}};
   const auto with = [](TensorLike t) { return Tensors{{"x", Tensors(std::move(t))}}; };
   const std::string message =
       message_of<ValueError>([&] { concat_rows({a, with(Tensor::zeros({2, 4}))}); });
-  EXPECT_NE(message.find("'x'"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("'x'"));
   EXPECT_THROW(concat_rows({a, with(Tensor::zeros({2}))}), ValueError);
   EXPECT_THROW(concat_rows({a, with(Tensor::zeros({2, 3}, DType::kInt64))}), TypeError);
   EXPECT_THROW(concat_rows({a, with(ragged())}), TypeError);
@@ -197,7 +192,7 @@ TEST(TensorLikeTest, RowCountIsSharedByAllLeaves) {
   EXPECT_EQ(row_count(batch()), 4);
   EXPECT_EQ(row_count(Tensor::symbolic({.shape = {kUnknown, 3}})), kUnknown);
   const Tensors uneven = {{"a", Tensor::zeros({2})}, {"b", Tensors::list({Tensor::zeros({3})})}};
-  EXPECT_NE(message_of<ValueError>([&] { row_count(uneven); }).find("'b/0'"), std::string::npos);
+  EXPECT_THAT(message_of<ValueError>([&] { row_count(uneven); }), HasSubstr("'b/0'"));
   EXPECT_THROW(row_count(Tensors::list({})), ValueError);
   EXPECT_THROW(row_count(Tensor::scalar(1.0F)), ValueError);
 }

@@ -7,11 +7,14 @@
 #include <thread>
 #include <unordered_set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace keel::tensor_test {
 
-TEST(TensorTest, MakersFillWhatTheyAreTold) {
+using testing::HasSubstr;
+
+TEST(TensorTest, FactoriesFillTheValues) {
   EXPECT_EQ(Tensor::from<float>({1, 2, 3, 4}, {2, 2}).to_vector<float>(),
             (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(Tensor::zeros({3}, DType::kInt64).to_vector<int64_t>(), (std::vector<int64_t>(3)));
@@ -40,7 +43,7 @@ TEST(TensorTest, TheNumberOfValuesMustFitTheShape) {
   EXPECT_THROW(Tensor::zeros({kUnknown}), ValueError);
 }
 
-TEST(TensorTest, AnEmptyHandleAnswersNothing) {
+TEST(TensorTest, AnEmptyHandleThrows) {
   const Tensor empty;
   EXPECT_FALSE(empty);
   EXPECT_TRUE(Tensor::scalar(1.0F));
@@ -59,7 +62,7 @@ TEST(TensorTest, ValuesAreReadAsTheirOwnTypeOnly) {
   EXPECT_THROW(Tensor::zeros({1}, DType::kString).raw(), TypeError);
 }
 
-TEST(TensorTest, OnlyAnOnlyOwnerMayWrite) {
+TEST(TensorTest, OnlyASoleOwnerMayWrite) {
   Tensor t = Tensor::zeros({2});
   EXPECT_TRUE(t.unique());
   t.mutable_data<float>()[0] = 5;
@@ -85,7 +88,7 @@ TEST(TensorTest, ReshapingKeepsTheBytes) {
   EXPECT_THROW(t.reshaped({4}), ValueError);
 }
 
-TEST(TensorTest, AnAliasIsTheSameBytesUnderAnotherIdentity) {
+TEST(TensorTest, AnAliasSharesBytesUnderAnotherIdentity) {
   const Tensor t = Tensor::from<float>({1, 2}, {2});
   EXPECT_NE(t.aliased().id(), t.id());
   EXPECT_EQ(t.aliased().data<float>().data(), t.data<float>().data());
@@ -131,7 +134,7 @@ TEST(TensorTest, AViewMayBeOneRowOverAndOver) {
             (std::vector<int32_t>{5, 5}));
 }
 
-TEST(TensorTest, RowsOfOthersFollowEachOther) {
+TEST(TensorTest, RowsHaveAStartAndAStep) {
   const Tensor t = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
   EXPECT_EQ(t.rows<float>().first, t.data<float>().data());
   EXPECT_EQ(t.rows<float>().step, 4);
@@ -139,7 +142,7 @@ TEST(TensorTest, RowsOfOthersFollowEachOther) {
   EXPECT_THROW(t.rows<double>(), TypeError);
 }
 
-TEST(TensorTest, AViewHasNoArrayOfItsElements) {
+TEST(TensorTest, AViewHasNoContiguousData) {
   const Tensor t = Tensor::zeros({2, 4});
   Tensor view = t.columns(0, {2, 3});
   EXPECT_THROW(view.data<float>(), RuntimeError);
@@ -155,7 +158,7 @@ TEST(TensorTest, AViewHasNoArrayOfItsElements) {
   EXPECT_THROW(alone.mutable_data<float>(), RuntimeError);
 }
 
-TEST(TensorTest, RefusesColumnsThatRowsDoNotHave) {
+TEST(TensorTest, RejectsColumnsOutOfRange) {
   const Tensor t = Tensor::zeros({2, 4});
   for (const Shape& shape :
        {Shape{2, 4}, Shape{3, 1}, Shape{2, 2, 2}, Shape{kUnknown, 1}, Shape{}}) {
@@ -168,7 +171,7 @@ TEST(TensorTest, RefusesColumnsThatRowsDoNotHave) {
   EXPECT_THROW(Tensor::symbolic({.shape = {2, 2}}).columns(0, {2, 1}), RuntimeError);
 }
 
-TEST(TensorTest, CloneCopiesStringsToo) {
+TEST(TensorTest, CloneCopiesStrings) {
   const Tensor words = Tensor::from<std::string>({"one", "a rather longer word than that"}, {2});
   EXPECT_EQ(words.clone().to_vector<std::string>(), words.to_vector<std::string>());
 }
@@ -183,7 +186,7 @@ TEST(TensorTest, CastsAsCppCasts) {
   EXPECT_THROW(Tensor::zeros({1}, DType::kString).cast(DType::kInt64), TypeError);
 }
 
-TEST(TensorTest, ACastToIntegersTakesTheNearestThatThereIs) {
+TEST(TensorTest, CastsToIntegersSaturate) {
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor t = Tensor::from<float>({-1e30F, 2147483648.0F, infinity, -infinity, NAN}, {5});
   EXPECT_EQ(t.cast(DType::kInt32).to_vector<int32_t>(),
@@ -230,7 +233,31 @@ TEST(TensorTest, PrintsItsFirstValues) {
   EXPECT_EQ(str(Tensor()), "Tensor()");
   EXPECT_EQ(str(Tensor::symbolic({.shape = {kUnknown}})),
             "Tensor(shape=(?,), dtype=float32, symbolic)");
-  EXPECT_NE(str(Tensor::zeros({17})).find("0, ...]"), std::string::npos);
+  EXPECT_THAT(str(Tensor::zeros({17})), HasSubstr("0, ...]"));
+}
+
+TEST(TensorTest, BlobsAreReadOnlyAndKeepTheirOwner) {
+  auto memory = std::make_shared<std::vector<float>>(std::vector<float>{1, 2, 3, 4});
+  Tensor blob = Tensor::from_blob(memory->data(), {2, 2}, DType::kFloat32, memory);
+  EXPECT_EQ(blob.data<float>().data(), memory->data());
+  EXPECT_EQ(memory.use_count(), 2);
+  EXPECT_FALSE(blob.unique());
+  EXPECT_THROW(blob.mutable_data<float>(), RuntimeError);
+  Tensor copy = blob.clone();
+  copy.mutable_data<float>()[0] = 9;
+  EXPECT_EQ((*memory)[0], 1);
+  EXPECT_EQ(blob.reshaped({4}).to_vector<float>(), *memory);
+  blob = Tensor();
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+TEST(TensorTest, BlobsOfOtherAddressesAreErrors) {
+  const auto memory = std::make_shared<std::vector<float>>(4);
+  const auto* bytes = reinterpret_cast<const char*>(memory->data());
+  EXPECT_THROW(Tensor::from_blob(bytes + 1, {1}, DType::kFloat32, memory), ValueError);
+  EXPECT_THROW(Tensor::from_blob(nullptr, {1}, DType::kFloat32, memory), ValueError);
+  EXPECT_THROW(Tensor::from_blob(bytes, {1}, DType::kFloat32, nullptr), ValueError);
+  EXPECT_THROW(Tensor::from_blob(bytes, {1}, DType::kString, memory), TypeError);
 }
 
 }  // namespace keel::tensor_test

@@ -1,7 +1,7 @@
 // Batches of tf.Example. The input is a batch: of each example its length in two bytes, then it.
 #include <algorithm>
 
-#include <keel/framework/data/example_parser.h>
+#include <keel/framework/data/tfrecord.h>
 
 #include "tests/fuzz/fuzz_input.h"
 

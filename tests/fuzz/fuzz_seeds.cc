@@ -6,7 +6,6 @@
 #include <hdf5.h>
 #include <iterator>
 
-#include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
@@ -179,6 +178,45 @@ void write_csv(const fs::path& folder) {
   corpus.add("header", std::string("\0", 1) + "only,a,header");
 }
 
+// Requests to the server, with the first bytes that its programs read.
+void write_serving(const fs::path& folder) {
+  const Corpus configs(folder / "serving_config"), http(folder / "serving_http"),
+      requests(folder / "serving_request");
+  configs.add("models", std::string("\0", 1) +
+                            "model_config_list { config { name: \"a\" base_path: \"/b\" "
+                            "model_version_policy { specific { versions: 3 } } "
+                            "version_labels { key: \"s\" value: 3 } } }");
+  configs.add("monitoring", "\1prometheus_config { enable: true path: \"/m\" }");
+  configs.add("batching", "\2max_batch_size { value: 8 } allowed_batch_sizes: 8");
+  http.add("plain",
+           "aPOST /v1/models/m:predict HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"
+           "GET /healthz HTTP/1.0\r\n\r\n");
+  http.add("chunked",
+           "bPOST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+           "Expect: 100-continue\r\n\r\n3;x=1\r\nabc\r\n0\r\nT: 1\r\n\r\n");
+  const std::string row = R"({"x": [1.5, -2e3], "word": {"b64": "YQ=="}, "seen": [1, 2]})";
+  requests.add("rows", std::string("\0\0", 2) + "{\"instances\": [" + row + ", " + row + "]}");
+  requests.add("columns",
+               std::string("\0\0", 2) +
+                   R"({"inputs": {"x": [[1, NaN]], "word": ["a\u00e4"], "seen": {"values": [1],)"
+                   R"( "row_splits": [0, 1]}}})");
+  requests.add("examples", std::string("\0\0", 2) +
+                               R"({"signature_name": "examples", "instances": [{"b64": "CgA="}]})");
+  requests.add("regress", std::string("\2\0", 2) +
+                              R"({"context": {"x": [1.0, 2.0]}, "examples": [{"word": "a"}, {}]})");
+  const std::string infer =
+      R"({"id": "7", "inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},)"
+      R"( {"name": "word", "shape": [1], "datatype": "BYTES", "data": ["a"]}, {"name": "seen.values",)"
+      R"( "shape": [1], "datatype": "INT64", "data": [1]}, {"name": "seen.row_splits", "shape": [2],)"
+      R"( "datatype": "INT64", "data": [0, 1]}], "outputs": [{"name": "score"}]})";
+  requests.add("infer", std::string("\3\0", 2) + infer);
+  const std::string binary =
+      R"({"inputs": [{"name": "word", "shape": [1], "datatype": "BYTES", "parameters":)"
+      R"( {"binary_data_size": 5}}]})";
+  requests.add("binary", std::string(1, '\7') + static_cast<char>(binary.size()) + binary +
+                             std::string("\1\0\0\0a", 5));
+}
+
 }  // namespace
 }  // namespace keel::fuzz
 
@@ -193,6 +231,7 @@ int main(int count, char** arguments) {
     keel::fuzz::write_records(folder);
     keel::fuzz::write_examples(folder);
     keel::fuzz::write_csv(folder);
+    keel::fuzz::write_serving(folder);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
     return 1;

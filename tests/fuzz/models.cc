@@ -3,7 +3,7 @@
 #include <keel/framework/config/config.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 namespace keel::fuzz {

@@ -1,3 +1,4 @@
+// Tests layers/activation_names.cc.
 #include <keel/layers/activations.h>
 
 #include <cmath>
@@ -45,7 +46,7 @@ TEST(ActivationsTest, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-TEST(ActivationsTest, TakeSymbolsOfAnyBatch) {
+TEST(ActivationsTest, AcceptSymbolicBatches) {
   const Tensor x = Tensor::symbolic({.shape = {kUnknown, 4}, .dtype = DType::kFloat32});
   for (const std::string& name : kNames) {
     const Tensor y = Activation(name)(x);
@@ -53,7 +54,7 @@ TEST(ActivationsTest, TakeSymbolsOfAnyBatch) {
   }
 }
 
-TEST(ActivationsTest, TakeKerassArguments) {
+TEST(ActivationsTest, AcceptTheArgumentsOfKeras) {
   const auto expect = [](const std::vector<double>& wanted, const Tensor& found) {
     ASSERT_EQ(found.size(), std::ssize(wanted));
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -107,7 +108,7 @@ TEST(ActivationsTest, ArgumentsAreWrittenAndRead) {
             R"("registered_name": null})");
 }
 
-TEST(ActivationsTest, RejectArgumentsOfOthers) {
+TEST(ActivationsTest, RejectArgumentsOfOtherFunctions) {
   EXPECT_THROW(activations::get("relu", parse_json(R"({"alpha": 1.0})")), ValueError);
   EXPECT_THROW(activations::get("tanh", parse_json(R"({"alpha": 1.0})")), ValueError);
   EXPECT_THROW(activations::get("threshold"), ValueError);
@@ -127,7 +128,7 @@ TEST(ActivationsTest, OldNamesMeanTheSame) {
             activations::get("hard_silu")(x).to_vector<float>());
 }
 
-TEST(ActivationsTest, ComputeInDoublePrecisionToo) {
+TEST(ActivationsTest, SupportFloat64) {
   const Tensor x = Tensor::from<double>({-1, 7}, {2});
   EXPECT_EQ(activations::get("relu6")(x).to_vector<double>(), (std::vector<double>{0, 6}));
   EXPECT_NEAR(activations::get("gelu")(x).data<double>()[0], -0.15865525393145707, 1e-12);
@@ -167,7 +168,7 @@ TEST(ActivationsTest, ReadsTheFormsKerasWrites) {
   EXPECT_THROW(from_json(R"({"class_name": "PReLU", "config": {}})"), NotImplementedError);
 }
 
-TEST(ActivationsTest, OwnFunctionsAreKnownOnceAdded) {
+TEST(ActivationsTest, UserFunctionsAreKnownOnceAdded) {
   const auto twice = [](const Tensor& x) { return ops::scale(x, 2); };
   EXPECT_EQ(Activation("own", twice)(Tensor::scalar<float>(3)).item<float>(), 6);
   activations::add("ActivationsTest.twice", twice);
@@ -176,7 +177,7 @@ TEST(ActivationsTest, OwnFunctionsAreKnownOnceAdded) {
   EXPECT_THROW(activations::add("relu", twice), ValueError);
 }
 
-TEST(ActivationsTest, OnlyTheFunctionOfANameIsThatName) {
+TEST(ActivationsTest, OnlyBuiltInFunctionsAreSavedByName) {
   EXPECT_TRUE(Activation("relu").is("relu"));
   EXPECT_FALSE(Activation("relu").is("elu"));
   EXPECT_FALSE(Activation("relu", [](const Tensor& x) { return x; }).is("relu"));

@@ -1,3 +1,4 @@
+// Tests layers/internal/activity_loss_scale.cc.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -34,7 +35,7 @@ layers::Dense regularized_dense() {
                         .bias_regularizer = regularizers::l1(0.1)});
 }
 
-TEST(LayerLossesTest, RegularizersOfTrainableWeightsAreComputedWhenAsked) {
+TEST(LayerLossesTest, RegularizersOfTrainableWeightsAreComputedOnDemand) {
   const layers::Dense dense = regularized_dense();
   EXPECT_TRUE(dense->losses().empty());
   dense(Tensor::zeros({1, 2}));
@@ -62,7 +63,7 @@ TEST(LayerLossesTest, ActivityRegularizersSeeTheResult) {
   EXPECT_FLOAT_EQ(sum_of(dense->losses()), 0.5F * (1 + 1 + 3 + 3) / 2) << "for each of two rows";
 }
 
-TEST(LayerLossesTest, ThoseOfTheLastCallCount) {
+TEST(LayerLossesTest, OnlyLossesOfTheLastCallCount) {
   const Sequential model({.layers = {make_layer<Penalty>(), make_layer<Penalty>()}});
   model(Tensor::full({1, 2}, 1.0F));
   EXPECT_FLOAT_EQ(sum_of(model->losses()), 0.4F);
@@ -88,7 +89,7 @@ TEST(LayerLossesTest, MustBeScalars) {
   EXPECT_THROW(make_layer<Wrong>()(Tensor::zeros({2})), ValueError);
 }
 
-TEST(LayerLossesTest, ConstraintsGoWithTheWeight) {
+TEST(LayerLossesTest, ConstraintsBelongToTheWeight) {
   const layers::Embedding embedding({.input_dim = 2,
                                      .output_dim = 2,
                                      .embeddings_regularizer = "l2",
@@ -101,7 +102,7 @@ TEST(LayerLossesTest, ConstraintsGoWithTheWeight) {
   EXPECT_EQ(embedding->losses().size(), 1U);
 }
 
-TEST(LayerLossesTest, ConfigsKeepThem) {
+TEST(LayerLossesTest, RegularizersRoundTripThroughConfigs) {
   const layers::Dense dense = regularized_dense();
   const Config config = dense->get_config();
   EXPECT_EQ(to_json(config["kernel_regularizer"]),

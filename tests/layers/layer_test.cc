@@ -6,8 +6,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional/input_layer.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/regularization/regularization.h>
 
 namespace keel::layer_test {
 
@@ -61,7 +61,7 @@ TEST(LayerTest, TheFirstCallBuildsAndOthersDoNot) {
   EXPECT_EQ(probe->weights()[0].path(), probe->name() + "/scale");
 }
 
-TEST(LayerTest, WeightsAreMadeOutsideOfTapes) {
+TEST(LayerTest, WeightsAreCreatedOutsideOfTapes) {
   const auto probe = make_layer<Probe>();
   GradientTape tape;
   const Tensor y = probe(Tensor::full<float>({1, 2}, 3));
@@ -87,7 +87,7 @@ TEST(LayerTest, SetTrainableReachesTheLayersInside) {
   EXPECT_EQ(outer->trainable_variables().size(), 1u);
 }
 
-TEST(LayerTest, ASymbolicCallIsOneNodeWhateverTheLayerDoes) {
+TEST(LayerTest, ASymbolicCallIsOneNode) {
   const auto outer = make_layer<Outer>();
   const Tensor x = layers::input({.shape = {2}});
   const Tensor y = outer(x);
@@ -111,7 +111,7 @@ TEST(LayerTest, AFailedBuildCanBeRepeated) {
   EXPECT_EQ(dense->weights().size(), 2u);
 }
 
-TEST(LayerTest, ReplicasThatCallItFirstAtOnceShareOneBuild) {
+TEST(LayerTest, ConcurrentFirstCallsOfReplicasBuildOnce) {
   distribute::TPUStrategy strategy({.num_cores = 4});
   const auto scope = strategy.scope();
   const auto outer = make_layer<Outer>();
@@ -122,7 +122,7 @@ TEST(LayerTest, ReplicasThatCallItFirstAtOnceShareOneBuild) {
   EXPECT_EQ(outer->probe->builds, 1);
 }
 
-TEST(LayerTest, VariablesAddWhatIsNoWeight) {
+TEST(LayerTest, VariablesIncludeNonWeights) {
   const layers::Dropout dropout({});
   dropout(Tensor::zeros({1}));
   EXPECT_TRUE(dropout->weights().empty());
@@ -145,7 +145,7 @@ TEST(LayerTest, StateEntriesReadAndWriteWeights) {
   EXPECT_THROW(entries[0].set(Tensor::zeros({3, 1})), ValueError);
 }
 
-TEST(LayerTest, AClassWithoutAConfigSaysSo) {
+TEST(LayerTest, AClassWithoutAConfigThrows) {
   EXPECT_THROW(make_layer<Outer>()->get_config(), NotImplementedError);
 }
 

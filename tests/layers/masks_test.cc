@@ -1,14 +1,20 @@
+// Tests layers/core/masking.cc.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/core/masking.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshaping.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::masks_test {
+
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 Tensor bools(const std::vector<bool>& values, const Shape& shape) {
   return Tensor::from<bool>(values, shape);
@@ -40,7 +46,7 @@ TEST(MaskTest, BelongsToTheHandleAndNotToResultsOfOps) {
   EXPECT_EQ(masked.id(), x.id());
 }
 
-TEST(MaskTest, IsOfTheFirstDimensions) {
+TEST(MaskTest, HasTheFirstDimensionsOfTheTensor) {
   const Tensor x = Tensor::zeros({2, 3});
   EXPECT_THROW(x.with_mask(bools({true, false, true}, {3})), ValueError);
   EXPECT_THROW(x.with_mask(Tensor::zeros({2})), ValueError);
@@ -72,7 +78,7 @@ TEST(MaskTest, PassesThroughLayersThatSupportItOnly) {
   EXPECT_FALSE(flatten(y).mask());
 }
 
-TEST(MaskTest, IsMadeAnewForEachBatchOfAFunctionalModel) {
+TEST(MaskTest, IsRecomputedForEachBatchOfAFunctionalModel) {
   const Tensor ids = layers::input({.shape = {3}, .dtype = DType::kInt64});
   const layers::Embedding embedding({.input_dim = 5, .output_dim = 2, .mask_zero = true});
   const auto count = make_layer<CountSteps>();
@@ -83,7 +89,7 @@ TEST(MaskTest, IsMadeAnewForEachBatchOfAFunctionalModel) {
             std::vector<float>({2, 1}));
 }
 
-TEST(MaskTest, OneGivenByTheCallerIsPartOfTheGraph) {
+TEST(MaskTest, AnExplicitMaskIsPartOfTheGraph) {
   const Tensor x = layers::input({.shape = {2, 2}});
   const Tensor keep = layers::input({.shape = {2}, .dtype = DType::kBool});
   const auto count = make_layer<CountSteps>();
@@ -94,11 +100,18 @@ TEST(MaskTest, OneGivenByTheCallerIsPartOfTheGraph) {
   EXPECT_EQ(model(batch).tensor().to_vector<float>(), std::vector<float>({1, 2}));
 }
 
-TEST(MaskTest, TravelsThroughSequential) {
+TEST(MaskTest, PassesThroughSequential) {
   const Sequential model(
       {.layers = {layers::Masking({}), layers::Dense({.units = 3}), make_layer<CountSteps>()}});
   EXPECT_EQ(model(Tensor::from<float>({0, 1, 0, 0}, {2, 2, 1})).to_vector<float>(),
             std::vector<float>({1, 0}));
+}
+
+TEST(MaskTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Masking",
+                         .config = "{}",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::masks_test

@@ -1,24 +1,27 @@
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/core/einsum_dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/interaction/interaction.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/optimizers/adam.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::mixed_bfloat16_test {
 
 using layers::Dense;
+using testing::HasSubstr;
+using testing_support::message_of;
 
 constexpr char kMixed[] = "mixed_bfloat16";
 
@@ -61,7 +64,7 @@ TEST(MixedBFloat16Test, DenseMultipliesRoundedOperandsAndAddsTheBiasAsItIs) {
 }
 
 // For each kind of layer that multiplies, the policy changes the results, but by less than 0.05.
-TEST(MixedBFloat16Test, EveryLayerThatMultipliesObeysIt) {
+TEST(MixedBFloat16Test, EveryMultiplyingLayerUsesThePolicy) {
   const auto check = [](const auto& make, const Tensors& input) {
     const auto mixed = make(DTypePolicy(kMixed)), plain = make(DTypePolicy(DType::kFloat32));
     const std::vector<float> y = mixed(input).tensor().template to_vector<float>();
@@ -102,7 +105,7 @@ TEST(MixedBFloat16Test, PairsOfFeaturesAreNotRounded) {
   EXPECT_EQ(all(x).to_vector<float>(), all_plain(x).to_vector<float>());
 }
 
-TEST(MixedBFloat16Test, TheGlobalPolicyIsThatOfLayersMadeUnderIt) {
+TEST(MixedBFloat16Test, NewLayersUseTheGlobalPolicy) {
   const GlobalPolicy global(kMixed);
   const Dense layer({.units = 1});
   EXPECT_EQ(layer->dtype_policy().name(), kMixed);
@@ -124,13 +127,13 @@ class ProductOutside final : public TensorLayer {
   }
 };
 
-TEST(MixedBFloat16Test, ALayersPolicyEndsWithItsCall) {
+TEST(MixedBFloat16Test, ALayerPolicyAppliesDuringItsCallOnly) {
   const auto outer = make_layer<ProductOutside>();
   outer(ramp({1, 2}));
   EXPECT_FALSE(outer->rounds);
 }
 
-TEST(MixedBFloat16Test, GraphsAndPlansGiveWhatLayersGive) {
+TEST(MixedBFloat16Test, GraphsAndPlansMatchLayers) {
   const Tensor input = layers::input({.shape = {6}, .name = "x"});
   const Dense one({.units = 8, .activation = "relu", .dtype = kMixed}),
       two({.units = 2, .dtype = kMixed});
@@ -144,7 +147,7 @@ TEST(MixedBFloat16Test, GraphsAndPlansGiveWhatLayersGive) {
   EXPECT_EQ(plan.called_layers(), (std::vector<std::string>{one->name(), two->name()}));
 }
 
-TEST(MixedBFloat16Test, ConfigsSurviveAsKerasWritesThem) {
+TEST(MixedBFloat16Test, ConfigsRoundTripInTheFormOfKeras) {
   const Dense layer({.units = 3, .name = "head", .dtype = kMixed});
   const Config config = layers::serialize(*layer);
   EXPECT_EQ(config["config"]["dtype"], encode(DTypePolicy(kMixed)));
@@ -158,16 +161,14 @@ TEST(MixedBFloat16Test, ConfigsSurviveAsKerasWritesThem) {
   EXPECT_EQ(dynamic_cast<const InputLayer&>(*input).spec().dtype, DType::kFloat32);
 }
 
-TEST(MixedBFloat16Test, FilesOfOtherMixedPoliciesAreRefused) {
-  try {
-    layers::deserialize(parse_json(
-        R"({"class_name": "Dense", "config": {"name": "d", "units": 2,
+TEST(MixedBFloat16Test, FilesOfOtherMixedPoliciesAreRejected) {
+  EXPECT_THAT(message_of<NotImplementedError>([&] {
+                layers::deserialize(parse_json(
+                    R"({"class_name": "Dense", "config": {"name": "d", "units": 2,
             "dtype": {"module": "keras", "class_name": "DTypePolicy",
                       "config": {"name": "mixed_float16"}, "registered_name": null}}})"));
-    FAIL();
-  } catch (const NotImplementedError& error) {
-    EXPECT_NE(std::string(error.what()).find("mixed_float16"), std::string::npos);
-  }
+              }),
+              HasSubstr("mixed_float16"));
 }
 
 // Returns the mean squared error of y = |x| for x in [-1, 1] after some hundred steps of Adam.

@@ -1,6 +1,6 @@
-#include <keel/layers/seed_generator.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/layers/layer_types.h>
 
 namespace keel::seed_generator_test {
 

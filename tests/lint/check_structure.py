@@ -5,25 +5,36 @@
 - a folder of layers/ includes one above it (FLOORS), or two folders anywhere depend on each other,
   directly or through others;
 - a third-party header is included where it may not be, or by a public header;
-- a folder has more than MAX_FILES files, or a header more than MAX_HEADER_LINES lines.
+- a folder has more than MAX_FILES files, or a header more than MAX_HEADER_LINES lines;
+- a public header of layers/ or optimizers/ is not a part of <keel/keel.h>;
+- a source has no test. The test of layers/core/dense.cc is tests/layers/core/dense_test.cc, or any
+  test whose first comment names it: "Tests layers/core/dense.cc." A comment may name several
+  sources, "Tests layers/core/dense.cc, embedding.cc and internal/codes.cc.", where each path
+  continues in the folder of the one before it, and all sources of a folder, "Tests layers/core/."
 """
 import collections
 import pathlib
 import re
 import sys
 
-ORDER = ["framework", "autodiff", "distribute", "optimizers", "layers", "savedmodel"]
+from public_headers import FOLDERS as ORDER
+from public_headers import PublicHeaders
+
 HOME_OF = {
+    "CLI/": "savedmodel/tool/",
     "Eigen/": "framework/kernels/",
+    "unsupported/Eigen/": "framework/kernels/",
     "omp.h": "framework/kernels/",
     "Random123/": "framework/",
     "nlohmann/": "framework/",
+    "grpc/": "savedmodel/serving/grpc/",
+    "grpcpp/": "savedmodel/serving/grpc/",
     "hdf5.h": "savedmodel/",
     "mpi.h": "distribute/",
-    "zlib.h": "framework/data/",
+    "zlib.h": ("framework/data/", "savedmodel/serving/base/"),
 }
-NEVER_IN_HEADERS = ("absl/", "Eigen/", "google/protobuf/", "hdf5.h", "nlohmann/", "Random123/",
-                    "mpi.h", "zlib.h")
+NEVER_IN_HEADERS = ("CLI/", "Eigen/", "google/protobuf/", "grpc/", "grpcpp/", "hdf5.h", "nlohmann/", "Random123/",
+                    "mpi.h", "unsupported/", "zlib.h")
 # The folders of layers/, lowest first. A folder includes those of earlier lines, and its own.
 FLOORS = [
     "layers",
@@ -32,7 +43,7 @@ FLOORS = [
     "layers/metrics/confusion layers/activation layers/convolution layers/core layers/merging "
     "layers/normalization layers/pooling layers/preprocessing layers/regularization "
     "layers/reshaping layers/retrieval layers/embedding/tables",
-    "layers/attention layers/interaction layers/recurrent layers/embedding "
+    "layers/attention layers/interaction layers/keras_ops layers/recurrent layers/embedding "
     "layers/feature_columns",
     "layers/wrappers layers/embedding/distributed layers/embedding/mid_level",
     "layers/embedding/v1",
@@ -44,31 +55,11 @@ FLOORS = [
 FLOOR_OF = {folder: k for k, floor in enumerate(FLOORS) for folder in floor.split()}
 MAX_FILES = 32
 MAX_HEADER_LINES = 200
-# Headers that are to be split; none may be added.
-LONG_HEADERS = {
-    "framework/kernels/gemm/gemm_bf16_vectors.h", "framework/kernels/gemm/gemm_tile.h",
-    "framework/internal/math.h", "framework/nest.h", "layers/layer.h", "layers/metrics/ranking.h",
-    "optimizers/embedding/tpu_parameters.h", "optimizers/optimizer.h",
-    "optimizers/schedules/schedules.h",
-}
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<](?:keel/)?([^">]+)[">]', re.MULTILINE)
 
 
-def listed(root: pathlib.Path, variable: str) -> tuple[str, ...]:
-    """A list that cmake/KeelInstall.cmake sets."""
-    text = (root / "cmake/KeelInstall.cmake").read_text()
-    return tuple(re.search(rf"set\({variable}\s([^)]*)\)", text)[1].split())
-
-
 ROOT = pathlib.Path(sys.argv[1])
-# Folders whose headers are not installed, beside those called internal, and the private headers that
-# public ones include; none may be added.
-PRIVATE_FOLDERS = tuple(folder + "/" for folder in listed(ROOT, "private_folders"))
-LEAKED_HEADERS = listed(ROOT, "leaked_headers")
-
-def is_private(header: str) -> bool:
-    return (header.startswith(PRIVATE_FOLDERS) and header not in LEAKED_HEADERS
-            or "/internal/" in header or header.endswith("_internal.h"))
+is_private = PublicHeaders(ROOT).is_private
 
 
 def faults(root: pathlib.Path):
@@ -150,12 +141,77 @@ def size_faults(root: pathlib.Path):
             yield f"{folder}: {files} files; divide it (at most {MAX_FILES})"
     for name, text in sources(root):
         lines = text.count("\n")
-        if name.endswith(".h") and lines > MAX_HEADER_LINES and name not in LONG_HEADERS:
+        if name.endswith(".h") and lines > MAX_HEADER_LINES:
             yield f"{name}: {lines} lines; divide it (at most {MAX_HEADER_LINES})"
+
+
+def umbrella_faults(root: pathlib.Path):
+    """Public headers of layers and optimizers that <keel/keel.h> does not include, directly or
+    through others. Programs that write steps of serving plans include those of their own accord."""
+    reached, left = set(), ["keel.h"]
+    while left:
+        name = left.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        path = root / name
+        if not path.exists():
+            path = root / "savedmodel/umbrella" / name
+        if path.exists():
+            left += INCLUDE.findall(path.read_text())
+    for name in PublicHeaders(root):
+        folder = name.split("/")[0]
+        if folder not in ("layers", "optimizers") or name.startswith("layers/serving/steps/"):
+            continue
+        if name not in reached:
+            yield (f"{name}: <keel/keel.h> does not include it; add it to a header of "
+                   "savedmodel/umbrella/")
+
+
+SOURCE = r"[\w/]+(?:\.cc\b|/)"
+TESTS = re.compile(rf"\bTests ({SOURCE}(?:(?:,| and|, and) {SOURCE})*)")
+
+
+def first_comment(text: str) -> str:
+    """The lines of comments that a test begins with, as one line."""
+    lines = []
+    for line in text.splitlines():
+        if not (mark := re.match(r"(//|#!?|\"\"\")\s*", line)):
+            break
+        lines.append(line[mark.end():])
+    return " ".join(lines)
+
+
+def named_sources(comment: str):
+    """The paths that a comment names, from the root of the project."""
+    for sentence in TESTS.findall(comment):
+        folder = ""
+        for name in re.findall(SOURCE, sentence):
+            path = name if name.split("/")[0] in ORDER else folder + name
+            folder = path[:path.rfind("/") + 1]
+            yield path
+
+
+def test_faults(root: pathlib.Path):
+    every = {name for name, _ in sources(root) if name.endswith(".cc")}
+    untested = {name for name in every if not (root / "tests" / f"{name[:-3]}_test.cc").exists()}
+    for test in sorted((root / "tests").rglob("*")):
+        if not (test.name.endswith("_test.cc") or test.suffix in (".sh", ".py")):
+            continue
+        for path in named_sources(first_comment(test.read_text())):
+            of_path = {name for name in every
+                       if name == path or name.rpartition("/")[0] + "/" == path}
+            if not of_path:
+                yield f"{test.relative_to(root)}: there is no source {path}"
+            untested -= of_path
+    for name in sorted(untested):
+        yield (f"{name}: no test; add tests/{name[:-3]}_test.cc, or name the source in the first "
+               "comment of its test")
 
 
 if __name__ == "__main__":
     folders = folder_edges(ROOT)
-    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *size_faults(ROOT)]
-    print("\n".join(found) or "includes run one way, and no file or folder is too large")
+    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *size_faults(ROOT),
+             *umbrella_faults(ROOT), *test_faults(ROOT)]
+    print("\n".join(found) or "includes run one way, no file or folder is too large, and all sources have tests")
     sys.exit(bool(found))

@@ -24,11 +24,11 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/normalization/normalization.h>
-#include <keel/layers/preprocessing/discretization.h>
-#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
@@ -297,7 +297,7 @@ int64_t number_from(const char* variable, int64_t otherwise) {
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
-TEST(OutOfMemoryTest, EachFailedAllocationEndsInAnExceptionOrIsMendedOnItsOwn) {
+TEST(OutOfMemoryTest, EachFailedAllocationThrowsOrIsHandled) {
   set_num_workers(1);  // fork() copies no threads
   // KEEL_MEMORY_STRIDE=1 tries every allocation.
   const int64_t most = number_from("KEEL_MEMORY_TRIES", 40);

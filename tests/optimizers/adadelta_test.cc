@@ -1,6 +1,6 @@
-#include <keel/optimizers/adadelta.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/optimizers/adagrad.h>
 
 #include "tests/optimizers/golden.h"
 
@@ -21,7 +21,7 @@ TEST(AdadeltaTest, WritesKerasKeys) {
   expect_config_round_trip(Adadelta({.learning_rate = 0.3, .rho = 0.5, .epsilon = 1e-4}));
 }
 
-TEST(AdadeltaTest, RefusesParametersOutOfRange) {
+TEST(AdadeltaTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Adadelta({.rho = 1.1}), ValueError);
   EXPECT_THROW(Adadelta({.rho = -0.1}), ValueError);
   EXPECT_THROW(Adadelta({.epsilon = -1e-7}), ValueError);

@@ -59,7 +59,7 @@ TEST(AdagradTest, DividesByTheRootOfSummedSquares) {
   expect_runs_as(Adagrad({.learning_rate = 0.1}), kDefaults);
 }
 
-TEST(AdagradTest, TakesInitialAccumulatorAndEpsilon) {
+TEST(AdagradTest, AcceptsInitialAccumulatorAndEpsilon) {
   expect_runs_as(Adagrad({.learning_rate = 0.1, .initial_accumulator_value = 0.5, .epsilon = 1e-6}),
                  kOther);
 }
@@ -71,7 +71,7 @@ TEST(AdagradTest, WritesKerasKeys) {
   expect_config_round_trip(Adagrad({.learning_rate = 0.3, .epsilon = 0.5, .name = "mine"}));
 }
 
-TEST(AdagradTest, RefusesParametersOutOfRange) {
+TEST(AdagradTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Adagrad({.initial_accumulator_value = -0.1}), ValueError);
   EXPECT_THROW(Adagrad({.epsilon = -1e-7}), ValueError);
 }

@@ -101,7 +101,7 @@ TEST(AdamTest, FollowsCorrectedMoments) {
   expect_runs_as(Adam({.learning_rate = 0.01}), kDefaults);
 }
 
-TEST(AdamTest, TakesBetasAndEpsilon) {
+TEST(AdamTest, AcceptsBetasAndEpsilon) {
   expect_runs_as(Adam({.learning_rate = 0.01, .beta_1 = 0.8, .beta_2 = 0.99, .epsilon = 1e-4}),
                  kOther);
 }
@@ -116,7 +116,7 @@ TEST(AdamTest, WritesKerasKeys) {
   expect_config_round_trip(Adam({.learning_rate = decay()}));
 }
 
-TEST(AdamTest, RefusesParametersOutOfRange) {
+TEST(AdamTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Adam({.beta_1 = 1.0}), ValueError);
   EXPECT_THROW(Adam({.beta_1 = -0.1}), ValueError);
   EXPECT_THROW(Adam({.beta_2 = 1.0}), ValueError);

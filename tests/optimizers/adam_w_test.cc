@@ -1,5 +1,3 @@
-#include <keel/optimizers/adam_w.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/optimizers/adam.h>
@@ -25,7 +23,7 @@ TEST(AdamWTest, IsAdamWithWeightDecay) {
   EXPECT_EQ(testing_support::slot_names(adam_w), testing_support::slot_names(adam));
 }
 
-TEST(AdamWTest, DecaysUnlessToldOtherwise) {
+TEST(AdamWTest, DecaysByDefault) {
   const Config config = AdamW(AdamWOptions{})->get_config();
   EXPECT_EQ(config["name"].string(), "adam_w");
   EXPECT_EQ(config["weight_decay"].number(), 0.004);
@@ -33,7 +31,7 @@ TEST(AdamWTest, DecaysUnlessToldOtherwise) {
   expect_config_round_trip(AdamW({.weight_decay = 0.25, .beta_1 = 0.5, .beta_2 = 0.25}));
 }
 
-TEST(AdamWTest, RefusesParametersOutOfRange) {
+TEST(AdamWTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(AdamW({.weight_decay = {}}), ValueError);
   EXPECT_THROW(AdamW({.weight_decay = -1}), ValueError);
   EXPECT_THROW(AdamW({.beta_1 = 1.0}), ValueError);

@@ -1,6 +1,6 @@
-#include <keel/optimizers/ftrl.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/optimizers/adagrad.h>
 
 #include "tests/optimizers/golden.h"
 
@@ -61,7 +61,9 @@ const GoldenRun kRegularized = {
                                  -2.1069448f, 3.1074705f, 0.31895125f, 17.762373f, -0.4746809f,
                                  13.340992f, 10.713755f, -10.519027f, 1.8784736f, -4.9002686f}}}};
 
-TEST(FtrlTest, FollowsTheLeader) { expect_runs_as(Ftrl({.learning_rate = 0.1}), kDefaults); }
+TEST(FtrlTest, FollowsTheRegularizedLeader) {
+  expect_runs_as(Ftrl({.learning_rate = 0.1}), kDefaults);
+}
 
 TEST(FtrlTest, Regularizes) {
   expect_runs_as(Ftrl({.learning_rate = 0.1,
@@ -88,7 +90,7 @@ TEST(FtrlTest, WritesKerasKeys) {
   expect_config_round_trip(Ftrl({.learning_rate_power = -0.25, .beta = 0.125}));
 }
 
-TEST(FtrlTest, RefusesParametersOutOfRange) {
+TEST(FtrlTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Ftrl({.learning_rate_power = 0.1}), ValueError);
   EXPECT_THROW(Ftrl({.initial_accumulator_value = -0.1}), ValueError);
   EXPECT_THROW(Ftrl({.l1_regularization_strength = -0.1}), ValueError);

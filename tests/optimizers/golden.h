@@ -9,7 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/update_rule.h>
 #include <keel/optimizers/optimizer.h>
+
+#include "tests/support/optimizers.h"
 
 namespace keel::testing_support {
 
@@ -54,7 +57,7 @@ inline Numbers together(const std::vector<Variable>& kernel_bias) {
   return out;
 }
 
-inline void expect_near(const Numbers& received, const Numbers& expected, const char* what) {
+inline void expect_golden(const Numbers& received, const Numbers& expected, const char* what) {
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(received[i], expected[i], 2e-6 + 1e-5 * std::abs(expected[i])) << what << ", " << i;
   }
@@ -71,8 +74,8 @@ inline void expect_runs_as(const OptimizerHandle& optimizer, const GoldenRun& ex
   for (size_t step = 0; step < kGradients.size(); ++step) {
     const std::vector<Tensor> gradients = kernel_and_bias(kGradients[step]);
     optimizer->apply_gradients({gradients[0], gradients[1]}, variables);
-    expect_near(together(variables), expected.after[step],
-                ("step " + std::to_string(step)).c_str());
+    expect_golden(together(variables), expected.after[step],
+                  ("step " + std::to_string(step)).c_str());
   }
   EXPECT_EQ(optimizer->iterations(), 5);
   const std::vector<Variable> of_kernel = optimizer->slots(variables[0]);
@@ -81,14 +84,8 @@ inline void expect_runs_as(const OptimizerHandle& optimizer, const GoldenRun& ex
   for (size_t i = 0; i < of_kernel.size(); ++i) {
     const std::string& name = of_kernel[i].name();
     EXPECT_EQ(of_kernel[i].path(), "kernel/" + name);
-    expect_near(together({of_kernel[i], of_bias[i]}), expected.slots.at(name), name.c_str());
+    expect_golden(together({of_kernel[i], of_bias[i]}), expected.slots.at(name), name.c_str());
   }
-}
-
-inline std::vector<std::string> slot_names(const OptimizerHandle& optimizer) {
-  std::vector<std::string> out;
-  for (const Slot& slot : optimizer->slot_specs()) out.push_back(slot.name);
-  return out;
 }
 
 // The beginning of the config of a class: its name and the defaults of the common options.

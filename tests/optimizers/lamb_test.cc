@@ -1,6 +1,6 @@
-#include <keel/optimizers/lamb.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/optimizers/adam.h>
 
 #include "tests/optimizers/golden.h"
 
@@ -23,7 +23,7 @@ TEST(LambTest, WritesKerasKeys) {
       Lamb({.learning_rate = 0.3, .beta_1 = 0.5, .beta_2 = 0.25, .epsilon = 1e-4}));
 }
 
-TEST(LambTest, RefusesParametersOutOfRange) {
+TEST(LambTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Lamb({.beta_1 = 1.0}), ValueError);
   EXPECT_THROW(Lamb({.beta_1 = -0.1}), ValueError);
   EXPECT_THROW(Lamb({.beta_2 = 1.0}), ValueError);

@@ -1,6 +1,6 @@
-#include <keel/optimizers/lion.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/optimizers/sgd.h>
 
 #include "tests/optimizers/golden.h"
 
@@ -21,7 +21,7 @@ TEST(LionTest, WritesKerasKeys) {
   expect_config_round_trip(Lion({.learning_rate = 0.3, .beta_1 = 0.5, .beta_2 = 0.25}));
 }
 
-TEST(LionTest, RefusesParametersOutOfRange) {
+TEST(LionTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(Lion({.beta_1 = 0}), ValueError);
   EXPECT_THROW(Lion({.beta_1 = 1.1}), ValueError);
   EXPECT_THROW(Lion({.beta_2 = -0.1}), ValueError);

@@ -1,4 +1,5 @@
 // Options of all optimizers in the replicas of a strategy, in one process and in several.
+// Tests optimizers/step/step_replicated.cc.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -9,11 +10,9 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/adam_w.h>
-#include <keel/optimizers/lamb.h>
-#include <keel/optimizers/nadam.h>
-#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/schedule_free.h>
 #include <keel/optimizers/sgd.h>
+#include <keel/optimizers/whole_variable.h>
 
 #include "tests/distribute/fake_processes.h"
 
@@ -27,24 +26,36 @@ using Bits = std::vector<float>;
 // Rules that update single rows, with options that keep rows independent, and rules that update
 // every row, with all options.
 std::vector<OptimizerHandle> all_kinds() {
-  return {optimizers::SGD({.learning_rate = 0.1, .clipnorm = 0.5, .loss_scale_factor = 2}),
-          optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.2}),
-          optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 1.5}),
-          optimizers::Adagrad({.learning_rate = 0.1, .global_clipnorm = 1.5}),
-          optimizers::Adagrad({.learning_rate = 0.1, .use_ema = true, .ema_momentum = 0.8}),
-          optimizers::Adagrad({.learning_rate = 0.1, .weight_decay = 0.1}),
-          optimizers::AdamW({.learning_rate = 0.1, .weight_decay = 0.1, .amsgrad = true}),
-          optimizers::RMSprop({.learning_rate = 0.1, .momentum = 0.5, .centered = true}),
-          optimizers::Nadam({.learning_rate = 0.1, .gradient_accumulation_steps = 3}),
-          optimizers::Lamb({.learning_rate = 0.1}),
-          optimizers::Lamb({.learning_rate = 0.1,
-                            .weight_decay = 0.1,
-                            .clipnorm = 0.5,
-                            .use_ema = true,
-                            .ema_momentum = 0.8,
-                            .ema_overwrite_frequency = 2,
-                            .loss_scale_factor = 2,
-                            .gradient_accumulation_steps = 2})};
+  return {
+      optimizers::SGD({.learning_rate = 0.1, .clipnorm = 0.5, .loss_scale_factor = 2}),
+      optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.2}),
+      optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .global_clipnorm = 1.5}),
+      optimizers::Adagrad({.learning_rate = 0.1, .global_clipnorm = 1.5}),
+      optimizers::Adagrad({.learning_rate = 0.1, .use_ema = true, .ema_momentum = 0.8}),
+      optimizers::Adagrad({.learning_rate = 0.1, .weight_decay = 0.1}),
+      optimizers::AdamW({.learning_rate = 0.1, .weight_decay = 0.1, .amsgrad = true}),
+      optimizers::RMSprop({.learning_rate = 0.1, .momentum = 0.5, .centered = true}),
+      optimizers::Nadam({.learning_rate = 0.1, .gradient_accumulation_steps = 3}),
+      optimizers::Lamb({.learning_rate = 0.1}),
+      optimizers::Lamb({.learning_rate = 0.1,
+                        .weight_decay = 0.1,
+                        .clipnorm = 0.5,
+                        .use_ema = true,
+                        .ema_momentum = 0.8,
+                        .ema_overwrite_frequency = 2,
+                        .loss_scale_factor = 2,
+                        .gradient_accumulation_steps = 2}),
+      optimizers::Adafactor({.learning_rate = 0.1}),
+      optimizers::Adafactor({.learning_rate = 0.1,
+                             .weight_decay = 0.1,
+                             .global_clipnorm = 0.5,
+                             .use_ema = true,
+                             .ema_momentum = 0.8,
+                             .loss_scale_factor = 2,
+                             .gradient_accumulation_steps = 2}),
+      optimizers::Muon({.learning_rate = 0.01, .clipnorm = 0.5}),
+      optimizers::Muon({.learning_rate = 0.01, .use_ema = true, .gradient_accumulation_steps = 3}),
+      optimizers::ScheduleFreeAdamW({.learning_rate = 0.1, .warmup_steps = 3})};
 }
 
 Tensor wave(const Shape& shape, double phase) {
@@ -111,7 +122,7 @@ Bits trained_together(Optimizer& optimizer, TPUStrategy& strategy) {
   return state_of(optimizer, all);
 }
 
-TEST(OptimizerOptionsReplicasTest, ReplicasTrainAsOneDoes) {
+TEST(OptimizerOptionsReplicasTest, ReplicasTrainAsOne) {
   for (const int replicas : {2, 3, 8}) {
     const std::vector<OptimizerHandle> alone = all_kinds(), together = all_kinds();
     TPUStrategy strategy({.num_cores = replicas});
@@ -127,7 +138,7 @@ TEST(OptimizerOptionsReplicasTest, ReplicasTrainAsOneDoes) {
   }
 }
 
-TEST(OptimizerOptionsReplicasTest, NumbersOfWorkersChangeNoBit) {
+TEST(OptimizerOptionsReplicasTest, BitsDoNotDependOnTheNumberOfWorkers) {
   std::vector<Bits> first;
   for (const int workers : {1, 2, 4}) {
     set_num_workers(workers);
@@ -144,7 +155,7 @@ TEST(OptimizerOptionsReplicasTest, NumbersOfWorkersChangeNoBit) {
   }
 }
 
-TEST(OptimizerOptionsReplicasTest, NumbersOfProcessesChangeNoBit) {
+TEST(OptimizerOptionsReplicasTest, BitsDoNotDependOnTheNumberOfProcesses) {
   const auto trained = [](ProcessGroup& group) {
     TPUStrategy strategy({.num_hosts = 6, .num_cores = 1}, group);
     const auto scope = strategy.scope();
@@ -182,7 +193,7 @@ TEST(OptimizerOptionsReplicasTest, SharedSlotsStepOnceForAllReplicas) {
             alone->shared_slots().at(0).read().item<double>());
 }
 
-TEST(OptimizerOptionsReplicasTest, AStepThatIsRefusedChangesNothing) {
+TEST(OptimizerOptionsReplicasTest, ARejectedStepChangesNothing) {
   TPUStrategy strategy({.num_cores = 2});
   const optimizers::Nadam nadam({.use_ema = true});
   const std::vector<Variable> all = variables();

@@ -1,6 +1,8 @@
 // Optimizers in the replicas of several processes, which are threads of this process.
+// Tests optimizers/step/slot_sharding.cc and step_agreement.cc.
 #include <numeric>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
@@ -15,6 +17,7 @@ namespace keel::optimizer_processes_test {
 using distribute::FakeJob;
 using distribute::ProcessGroup;
 using distribute::TPUStrategy;
+using testing::HasSubstr;
 
 using Bits = std::vector<float>;
 
@@ -118,19 +121,17 @@ TEST(OptimizerProcessesTest, NumbersInNamesMayDifferBetweenProcesses) {
 
 TEST(OptimizerProcessesTest, OtherVariablesInAnotherProcessAreAnErrorInAll) {
   const std::string differ = "lists of variables differ";
-  EXPECT_NE(error_of_step([](int rank) {
-              return std::vector{variable(rank == 0 ? "a" : "b", 4)};
-            }).find(differ),
-            std::string::npos);
-  EXPECT_NE(
-      error_of_step([](int rank) { return std::vector{variable("a", 4 + rank)}; }).find(differ),
-      std::string::npos);
-  EXPECT_NE(error_of_step([](int rank) {
-              std::vector<Variable> out = {variable("a", 4)};
-              if (rank == 1) out.push_back(variable("b", 4));
-              return out;
-            }).find(differ),
-            std::string::npos);
+  EXPECT_THAT(
+      error_of_step([](int rank) { return std::vector{variable(rank == 0 ? "a" : "b", 4)}; }),
+      HasSubstr(differ));
+  EXPECT_THAT(error_of_step([](int rank) { return std::vector{variable("a", 4 + rank)}; }),
+              HasSubstr(differ));
+  EXPECT_THAT(error_of_step([](int rank) {
+                std::vector<Variable> out = {variable("a", 4)};
+                if (rank == 1) out.push_back(variable("b", 4));
+                return out;
+              }),
+              HasSubstr(differ));
 }
 
 TEST(OptimizerProcessesTest, OtherRatesOrNumbersOfCallsInAnotherProcessAreAnErrorInAll) {
@@ -153,20 +154,16 @@ TEST(OptimizerProcessesTest, OtherRatesOrNumbersOfCallsInAnotherProcessAreAnErro
     return out;
   });
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_NE(rates[rank].find("the learning rate is 0.25 in rank 0 and 0.5 in rank 1"),
-              std::string::npos)
-        << rates[rank];
-    EXPECT_NE(calls[rank].find("the number of calls is 0 in rank 0 and 3 in rank 1"),
-              std::string::npos)
-        << calls[rank];
+    EXPECT_THAT(rates[rank], HasSubstr("the learning rate is 0.25 in rank 0 and 0.5 in rank 1"));
+    EXPECT_THAT(calls[rank], HasSubstr("the number of calls is 0 in rank 0 and 3 in rank 1"));
   }
 }
 
 TEST(OptimizerProcessesTest, AVariableThatStartsFromOtherValuesElsewhereIsAnErrorInAll) {
-  EXPECT_NE(error_of_step([](int rank) {
-              return std::vector{variable("dense/kernel", 4, static_cast<float>(rank))};
-            }).find("dense/kernel differs between processes"),
-            std::string::npos);
+  EXPECT_THAT(error_of_step([](int rank) {
+                return std::vector{variable("dense/kernel", 4, static_cast<float>(rank))};
+              }),
+              HasSubstr("dense/kernel differs between processes"));
 }
 
 }  // namespace keel::optimizer_processes_test

@@ -1,6 +1,6 @@
-#include <keel/optimizers/rmsprop.h>
-
 #include <gtest/gtest.h>
+
+#include <keel/optimizers/adagrad.h>
 
 #include "tests/optimizers/golden.h"
 
@@ -29,7 +29,7 @@ TEST(RMSpropTest, WritesKerasKeys) {
       RMSprop({.learning_rate = 0.3, .rho = 0.5, .momentum = 0.25, .centered = true}));
 }
 
-TEST(RMSpropTest, RefusesParametersOutOfRange) {
+TEST(RMSpropTest, RejectsParametersOutOfRange) {
   EXPECT_THROW(RMSprop({.rho = 1.1}), ValueError);
   EXPECT_THROW(RMSprop({.rho = -0.1}), ValueError);
   EXPECT_THROW(RMSprop({.momentum = -0.1}), ValueError);

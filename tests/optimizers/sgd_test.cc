@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/update_rule.h>
+
 #include "tests/optimizers/golden.h"
 
 namespace keel::sgd_test {
@@ -82,7 +84,7 @@ TEST(SGDTest, KeepsMomentum) {
   expect_runs_as(SGD({.learning_rate = 0.01, .momentum = 0.9}), kMomentum);
 }
 
-TEST(SGDTest, LooksAheadAsNesterov) {
+TEST(SGDTest, NesterovLooksAhead) {
   expect_runs_as(SGD({.learning_rate = 0.01, .momentum = 0.9, .nesterov = true}), kNesterov);
 }
 
@@ -97,7 +99,7 @@ TEST(SGDTest, WritesKerasKeys) {
   expect_config_round_trip(SGD({.learning_rate = 0.3, .momentum = 0.9, .nesterov = true}));
 }
 
-TEST(SGDTest, RefusesMomentumOutOfRange) {
+TEST(SGDTest, RejectsMomentumOutOfRange) {
   EXPECT_THROW(SGD({.momentum = -0.1}), ValueError);
   EXPECT_THROW(SGD({.momentum = 1.1}), ValueError);
   EXPECT_NO_THROW(SGD({.momentum = 1.0}));

@@ -225,6 +225,14 @@ if [ -n "$loader" ]; then
   "$loader" --glibc-hwcaps-mask x86-64-v3 "$(command -v serve_hdf5)" --model model.h5 --csv test.csv --output v3.csv
   cmp served.csv v3.csv && echo "x86-64-v3: identical predictions"
 fi'
+readonly USE_PYTHON='
+set -eu
+cd "$(mktemp -d)"
+train_ctr --data synthetic --model dlrm --epochs 1 --export model.h5
+python3 -c "
+import keel
+with keel.load(\"model.h5\", mapped=True) as model:
+    print(model, model.signatures[\"serving_default\"])"'
 packages_in() { # ROOT BEGIN-OF-NAME...
   local begin
   for begin in "${@:2}"; do
@@ -247,6 +255,9 @@ run_packages() { # ROOT
   # shellcheck disable=SC2046  # each name is an argument
   install_in "$clean" $(packages_in "$clean" 'libkeel[0-9]*' keel_) &&
     in_system "$clean" sh -c "$USE_PROGRAMS" || { report="use of the programs FAILED"; return 1; }
+  # shellcheck disable=SC2046  # each name is an argument
+  install_in "$clean" $(packages_in "$clean" python3-keel_) &&
+    in_system "$clean" sh -c "$USE_PYTHON" || { report="use of the Python package FAILED"; return 1; }
   # Test the archive; the dependencies of the removed packages stay installed.
   in_system "$clean" sh -c 'apt-get purge -y -qq keel "libkeel0*" >/dev/null && cd /opt &&
     tar xf /root/packages/keel-*.tar.gz && PATH=/opt/$(ls /opt)/bin:$PATH sh -c "$1"' sh "$USE_PROGRAMS" ||

@@ -1,3 +1,4 @@
+// Tests savedmodel/c_api.cc and internal/c_tensors.cc.
 #include <keel/savedmodel/c_api.h>
 
 #include <algorithm>
@@ -7,17 +8,19 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/data/example.h>
+#include <keel/framework/data/tfrecord.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::c_api_test {
+
+using testing_support::TemporaryFolder;
 
 constexpr const char* kRecords = "serve_examples";
 
@@ -125,7 +128,7 @@ class CApiTest : public ::testing::Test {
         << "'" << text << "' in '" << keel_last_error() << "'";
   }
 
-  const TempFolder folder_;
+  const TemporaryFolder folder_;
   const Functional ranker_;
   keel_model* model_ = nullptr;
 };
@@ -141,11 +144,11 @@ std::vector<float> output_named(const keel_result* result, const char* name) {
   return floats_of(output);
 }
 
-TEST_F(CApiTest, TheVersionIsNumbersWithDots) {
+TEST_F(CApiTest, TheVersionHasDottedNumbers) {
   EXPECT_EQ(std::count(keel_version(), keel_version() + std::strlen(keel_version()), '.'), 2);
 }
 
-TEST_F(CApiTest, SignaturesAreListedWithWhatTheyTakeAndGive) {
+TEST_F(CApiTest, SignaturesListTheirInputsAndOutputs) {
   size_t count = 0;
   const char* name = nullptr;
   ASSERT_EQ(keel_signature_count(model_, &count), KEEL_OK);
@@ -179,7 +182,7 @@ TEST_F(CApiTest, SignaturesAreListedWithWhatTheyTakeAndGive) {
   EXPECT_EQ(spec.dims[1], 2);
 }
 
-TEST_F(CApiTest, DenseRaggedAndSparseInputsGiveWhatTheModelGives) {
+TEST_F(CApiTest, AllInputLayoutsGiveTheResultsOfTheModel) {
   const std::vector<keel_tensor> inputs = three_rows();
   keel_result* result = nullptr;
   ASSERT_EQ(keel_run(model_, nullptr, inputs.data(), 3, &result), KEEL_OK) << keel_last_error();
@@ -213,7 +216,7 @@ TEST_F(CApiTest, InputsNeedNotBeAligned) {
   keel_result_free(result);
 }
 
-TEST_F(CApiTest, SerializedExamplesGiveTheSame) {
+TEST_F(CApiTest, SerializedExamplesGiveTheSameResults) {
   const auto ints = [](const std::vector<int64_t>& values) {
     return Tensor::from(values, {static_cast<int64_t>(values.size())});
   };
@@ -251,8 +254,8 @@ TEST_F(CApiTest, SerializedExamplesGiveTheSame) {
   EXPECT_EQ(result, nullptr);
 }
 
-TEST_F(CApiTest, AModelWithoutSuchASignatureTakesNoExamples) {
-  const TempFolder folder;
+TEST_F(CApiTest, AModelWithoutAnExampleSignatureRejectsExamples) {
+  const TemporaryFolder folder;
   save_model(ranker_, folder / "a.h5");
   keel_model* model = nullptr;
   ASSERT_EQ(keel_model_load((folder / "a.h5").c_str(), &model), KEEL_OK);
@@ -265,7 +268,7 @@ TEST_F(CApiTest, AModelWithoutSuchASignatureTakesNoExamples) {
   keel_model_free(model);
 }
 
-TEST_F(CApiTest, NullIsAnErrorAndFreeingItIsNone) {
+TEST_F(CApiTest, NullArgumentsAreErrorsExceptInFree) {
   keel_result* result = nullptr;
   size_t count = 7;
   const char* name = nullptr;
@@ -301,7 +304,7 @@ TEST_F(CApiTest, NullIsAnErrorAndFreeingItIsNone) {
   keel_result_free(nullptr);
 }
 
-TEST_F(CApiTest, NamesAndPositionsThatAreNotThereAreErrors) {
+TEST_F(CApiTest, UnknownNamesAndPositionsAreErrors) {
   size_t count = 0;
   const char* name = nullptr;
   keel_spec spec = {};
@@ -314,7 +317,7 @@ TEST_F(CApiTest, NamesAndPositionsThatAreNotThereAreErrors) {
   EXPECT_EQ(keel_set_num_workers(0), KEEL_VALUE_ERROR);
 }
 
-TEST_F(CApiTest, FilesThatAreNoModelsHaveTheirOwnStatus) {
+TEST_F(CApiTest, InvalidModelFilesHaveTheirOwnStatus) {
   keel_model* model = nullptr;
   EXPECT_EQ(keel_model_load((folder_ / "nowhere.keras").c_str(), &model), KEEL_IO_ERROR);
   EXPECT_NE(std::strstr(keel_last_error(), "nowhere.keras"), nullptr);
@@ -390,13 +393,13 @@ TEST_F(CApiTest, RowSplitsAndIndicesAreChecked) {
   });
 }
 
-TEST_F(CApiTest, AnIdThatNoTableHasIsAnErrorAndTheModelGoesOn) {
+TEST_F(CApiTest, AnIdOutOfRangeIsAnErrorAndTheModelRemainsUsable) {
   static const int64_t ids[] = {1, 2, 10};
   expect_refused(1, KEEL_VALUE_ERROR, "10", [](keel_tensor& t) { t.data = ids; });
   EXPECT_EQ(run(three_rows()), KEEL_OK);
 }
 
-TEST_F(CApiTest, NoRowsGiveNoRows) {
+TEST_F(CApiTest, EmptyBatchesGiveEmptyResults) {
   static const int64_t none[] = {0, 2}, no_values[] = {0}, first[] = {0}, no_tags[] = {0, 4};
   std::vector<keel_tensor> inputs = three_rows();
   for (keel_tensor& input : inputs) {
@@ -464,8 +467,8 @@ TEST_F(CApiTest, ALongErrorIsCutBetweenCharacters) {
   EXPECT_EQ(text.substr(text.size() - 2), "\xC3\xA9");
 }
 
-TEST(CApiSequentialTest, TheOnlyInputOfASequentialModelGoesByItsName) {
-  const TempFolder folder;
+TEST(CApiSequentialTest, TheInputOfASequentialModelHasItsName) {
+  const TemporaryFolder folder;
   const Sequential model(
       {.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 2}, .name = "x"}),
                   layers::Dense({.units = 1, .name = "y"})}});

@@ -1,9 +1,8 @@
 // Tests files of models with int8 tables, in Keras's layout.
-#include <keel/savedmodel/int8_tables.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/internal/quantizers.h>
@@ -13,26 +12,33 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/serving/serving_plan.h>
-#include <keel/layers/wrappers/time_distributed.h>
+#include <keel/layers/wrappers/wrappers.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/keras_archives.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::int8_tables_test {
 
 using layers::Dense;
 using layers::Embedding;
+using testing::HasSubstr;
+using testing_support::config_in;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
 
 constexpr int64_t kLimit = 1 << 20;
 
 Tensor ids() { return Tensor::from<int64_t>({6, 0, 3, 3, 2, 5}, {2, 3}); }
-std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
 
 Sequential ranker() {
   return Sequential(
@@ -52,31 +58,28 @@ Sequential quantized_ranker() {
   return model;
 }
 
-Config config_in(const std::string& path) {
-  return parse_json(ZipFile(path).read("config.json", kLimit));
-}
-
 void expect_same_table(const EmbeddingLayer& a, const EmbeddingLayer& b) {
   EXPECT_EQ(a.embeddings().read().to_vector<int8_t>(), b.embeddings().read().to_vector<int8_t>());
   EXPECT_EQ(a.embeddings_scale().read().to_vector<float>(),
             b.embeddings_scale().read().to_vector<float>());
 }
 
-TEST(Int8TablesTest, QuantizedLayersSurviveInWholeModels) {
-  const TempFolder folder;
+TEST(Int8TablesTest, QuantizedLayersRoundTripInWholeModels) {
+  const TemporaryFolder folder;
   const Sequential model = quantized_ranker();
   for (const char* file : {"a.keras", "a.h5"}) {
     save_model(model, folder / file);
     const ModelHandle same = load_model(folder / file);
     EXPECT_EQ(same->layers()[0]->dtype_policy().name(), "int8_from_float32") << file;
     expect_same_table(table_of(*same, 0), table_of(*model, 0));
-    EXPECT_EQ(of(same(Tensors(ids()))), of(model(Tensors(ids())))) << file;
-    EXPECT_EQ(of(ServingPlan(same)(Tensors(ids()))), of(model(Tensors(ids())))) << file;
+    EXPECT_EQ(values_of(same(Tensors(ids()))), values_of(model(Tensors(ids())))) << file;
+    EXPECT_EQ(values_of(ServingPlan(same)(Tensors(ids()))), values_of(model(Tensors(ids()))))
+        << file;
   }
 }
 
-TEST(Int8TablesTest, TheLayoutIsThatOfKeras) {
-  const TempFolder folder;
+TEST(Int8TablesTest, TheLayoutMatchesKeras) {
+  const TemporaryFolder folder;
   const Sequential model = quantized_ranker();
   save_model(model, folder / "a.keras");
   const Config layer = config_in(folder / "a.keras")["config"]["layers"].items()[1];
@@ -99,19 +102,19 @@ TEST(Int8TablesTest, TheLayoutIsThatOfKeras) {
 }
 
 TEST(Int8TablesTest, WeightsAloneAreReadIntoAQuantizedModel) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = quantized_ranker();
   for (const char* file : {"a.weights.h5", "a.h5"}) {
     save_weights(model, folder / file);
     const Sequential same = quantized_ranker();
     load_weights(same, folder / file);
     expect_same_table(table_of(*same, 0), table_of(*model, 0));
-    EXPECT_EQ(of(same(Tensors(ids()))), of(model(Tensors(ids())))) << file;
+    EXPECT_EQ(values_of(same(Tensors(ids()))), values_of(model(Tensors(ids())))) << file;
   }
 }
 
 TEST(Int8TablesTest, CheckpointsKeepThem) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = quantized_ranker(), same = quantized_ranker();
   Checkpoint({.model = model}).write(folder / "ckpt", 1);
   Checkpoint({.model = same}).restore(folder / "ckpt").assert_consumed();
@@ -119,7 +122,7 @@ TEST(Int8TablesTest, CheckpointsKeepThem) {
 }
 
 // Returns the weights of quantized_ranker() with these table weights.
-std::string with_table(const TempFolder& folder, const std::optional<Tensor>& codes,
+std::string with_table(const TemporaryFolder& folder, const std::optional<Tensor>& codes,
                        const std::optional<Tensor>& scales) {
   const std::string from = folder / "whole.weights.h5", to = folder / "odd.weights.h5";
   save_weights(quantized_ranker(), from);
@@ -139,9 +142,9 @@ std::string with_table(const TempFolder& folder, const std::optional<Tensor>& co
 }
 
 TEST(Int8TablesTest, DamagedTablesAreErrorsBeforeAnythingIsRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = quantized_ranker();
-  const std::vector<float> before = of(model(Tensors(ids())));
+  const std::vector<float> before = values_of(model(Tensors(ids())));
   const Tensor zero = Tensor::from<float>({1, 1, 1, 0, 1, 1, 1}, {7});
   const Tensor floats = Tensor::zeros({7, 4}), codes = Tensor::zeros({7}, DType::kInt8);
   struct Case {
@@ -157,31 +160,31 @@ TEST(Int8TablesTest, DamagedTablesAreErrorsBeforeAnythingIsRead) {
            {Tensor::zeros({7, 3}, DType::kInt8), {}, "needs shape (7, 4), the file has (7, 3)"}}) {
     const std::string file = with_table(folder, c.codes, c.scales);
     const std::string message = message_of<ValueError>([&] { load_weights(model, file); });
-    EXPECT_NE(message.find(c.message), std::string::npos) << message;
-    EXPECT_EQ(of(model(Tensors(ids()))), before);
+    EXPECT_THAT(message, HasSubstr(c.message));
+    EXPECT_EQ(values_of(model(Tensors(ids()))), before);
   }
   load_weights(model, with_table(folder, {}, {}));
 }
 
-TEST(Int8TablesTest, AScaleOfZeroIsRefusedInEveryFormat) {
-  const TempFolder folder;
+TEST(Int8TablesTest, AScaleOfZeroIsRejectedInEveryFormat) {
+  const TemporaryFolder folder;
   const Sequential odd = quantized_ranker(), model = quantized_ranker();
   table_of(*odd, 0).embeddings_scale().assign(Tensor::zeros({7}));
   save_model(odd, folder / "a.keras");
   save_model(odd, folder / "a.h5");
   save_weights(odd, folder / "b.h5");
-  const std::vector<float> before = of(model(Tensors(ids())));
+  const std::vector<float> before = values_of(model(Tensors(ids())));
   for (const char* file : {"a.keras", "a.h5"}) {
     EXPECT_THROW(load_model(folder / file), ValueError) << file;
   }
   for (const char* file : {"a.keras", "a.h5", "b.h5"}) {
     EXPECT_THROW(load_weights(model, folder / file), ValueError) << file;
-    EXPECT_EQ(of(model(Tensors(ids()))), before) << file;
+    EXPECT_EQ(values_of(model(Tensors(ids()))), before) << file;
   }
 }
 
-TEST(Int8TablesTest, CodesAreNotTakenForFloats) {
-  const TempFolder folder;
+TEST(Int8TablesTest, CodesAreNotReadAsFloats) {
+  const TemporaryFolder folder;
   save_weights(quantized_ranker(), folder / "int8.weights.h5");
   EXPECT_THROW(load_weights(ranker(), folder / "int8.weights.h5"), ValueError);
   save_weights(ranker(), folder / "float.h5");
@@ -189,13 +192,13 @@ TEST(Int8TablesTest, CodesAreNotTakenForFloats) {
 }
 
 TEST(Int8TablesTest, AnExportLeavesTheModelAsItIs) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = ranker();
   model->compile({.optimizer = optimizers::Adam({}), .loss = "mse"});
-  const std::vector<float> before = of(model(Tensors(ids())));
+  const std::vector<float> before = values_of(model(Tensors(ids())));
   for (const char* file : {"a.keras", "a.h5"}) {
     save_model(model, folder / file, {.table_dtype = "int8"});
-    EXPECT_EQ(of(model(Tensors(ids()))), before);
+    EXPECT_EQ(values_of(model(Tensors(ids()))), before);
     EXPECT_EQ(table_of(*model, 0).embeddings().dtype(), DType::kFloat32);
     const ModelHandle small = load_model(folder / file);
     EXPECT_EQ(small->name(), model->name());
@@ -205,18 +208,18 @@ TEST(Int8TablesTest, AnExportLeavesTheModelAsItIs) {
               table.codes.to_vector<int8_t>());
     EXPECT_EQ(table_of(*small, 0).embeddings_scale().read().to_vector<float>(),
               table.scales.to_vector<float>());
-    const std::vector<float> after = of(small(Tensors(ids())));
+    const std::vector<float> after = values_of(small(Tensors(ids())));
     EXPECT_NE(after, before);
     for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i], 2e-3);
-    EXPECT_EQ(of(ServingPlan(small)(Tensors(ids()))), after);
+    EXPECT_EQ(values_of(ServingPlan(small)(Tensors(ids()))), after);
   }
   EXPECT_THROW(save_model(model, folder / "b.keras", {.table_dtype = "int4"}), ValueError);
   EXPECT_FALSE(std::filesystem::exists(folder / "b.keras"));
 }
 
 // Covers a layer that is called twice, a layer in a nested model, a layer in a wrapper, and masks.
-TEST(Int8TablesTest, GraphsAndModelsInThemAreLookedThrough) {
-  const TempFolder folder;
+TEST(Int8TablesTest, NestedModelsAreQuantized) {
+  const TemporaryFolder folder;
   const Tensor a = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "a"});
   const Tensor b = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "b"});
   const Tensor c = layers::input({.shape = {3, 1}, .dtype = DType::kInt64, .name = "c"});
@@ -239,20 +242,20 @@ TEST(Int8TablesTest, GraphsAndModelsInThemAreLookedThrough) {
     EXPECT_EQ(std::ranges::count(tables, "embeddings float32"), 1) << "of the wrapped layer";
     const Tensors after = small(batch);
     for (size_t i = 0; i < 4; ++i) {
-      const std::vector<float> x = of(after[i]), y = of(before[i]);
+      const std::vector<float> x = values_of(after[i]), y = values_of(before[i]);
       for (size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(x[j], y[j], 2e-3) << i;
     }
-    EXPECT_EQ(of(after[0]), of(after[1])) << "one table";
-    EXPECT_EQ(of(after[3]), of(before[3]));
+    EXPECT_EQ(values_of(after[0]), values_of(after[1])) << "one table";
+    EXPECT_EQ(values_of(after[3]), values_of(before[3]));
     ASSERT_TRUE(after[0].tensor().mask());
     EXPECT_EQ(after[0].tensor().mask().to_vector<bool>(),
               before[0].tensor().mask().to_vector<bool>());
   }
-  EXPECT_EQ(of(model(batch)[0]), of(before[0]));
+  EXPECT_EQ(values_of(model(batch)[0]), values_of(before[0]));
 }
 
 TEST(Int8TablesTest, ForKerasTablesOfTPUEmbeddingBecomeInt8Ones) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Table users = make_table({.vocabulary_size = 7, .dim = 4, .name = "users"});
   const Tensors inputs = {
       {"user", layers::input({.dtype = DType::kInt64, .name = "user"})},
@@ -266,7 +269,7 @@ TEST(Int8TablesTest, ForKerasTablesOfTPUEmbeddingBecomeInt8Ones) {
   const Tensors before = model(batch);
   const std::string message = message_of<ValueError>(
       [&] { save_model(model, folder / "a.keras", {.table_dtype = "int8"}); });
-  EXPECT_NE(message.find("TPUEmbedding 'embedding'"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("TPUEmbedding 'embedding'"));
   for (const char* file : {"a.keras", "a.h5"}) {
     save_model(model, folder / file, {.for_keras = true, .table_dtype = "int8"});
     const ModelHandle small = load_model(folder / file);
@@ -275,19 +278,19 @@ TEST(Int8TablesTest, ForKerasTablesOfTPUEmbeddingBecomeInt8Ones) {
     EXPECT_EQ(small->weights()[0].read().to_vector<int8_t>(), table.codes.to_vector<int8_t>());
     const Tensors after = small(batch);
     for (const char* name : {"user", "friends"}) {
-      const std::vector<float> x = of(after[name]), y = of(before[name]);
+      const std::vector<float> x = values_of(after[name]), y = values_of(before[name]);
       ASSERT_EQ(x.size(), y.size());
       EXPECT_NE(x, y);
       for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 0.02) << file;
     }
     const ServingPlan plan(small);
     EXPECT_EQ(plan.called_layers(), std::vector<std::string>());
-    EXPECT_EQ(of(plan(batch)["friends"]), of(after["friends"]));
+    EXPECT_EQ(values_of(plan(batch)["friends"]), values_of(after["friends"]));
   }
-  EXPECT_EQ(of(model(batch)["user"]), of(before["user"]));
+  EXPECT_EQ(values_of(model(batch)["user"]), values_of(before["user"]));
 }
 
-TEST(Int8TablesTest, AModelWithoutTablesIsItself) {
+TEST(Int8TablesTest, AModelWithoutTablesIsUnchanged) {
   const Sequential model(
       {.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 3}}), Dense({.units = 2})}});
   EXPECT_EQ(&*with_int8_tables(*model), &*model);
@@ -295,14 +298,14 @@ TEST(Int8TablesTest, AModelWithoutTablesIsItself) {
   EXPECT_EQ(&*with_int8_tables(*done), &*done);
 }
 
-TEST(Int8TablesTest, OddTablesAndModelsOfOnesOwnAreErrors) {
-  const TempFolder folder;
+TEST(Int8TablesTest, InvalidTablesAndSubclassedModelsAreErrors) {
+  const TemporaryFolder folder;
   const Sequential model = ranker();
   const Variable& table = table_of(*model, 0).embeddings();
   table.assign(Tensor::full<float>({7, 4}, std::nanf("")));
   const std::string message = message_of<ValueError>(
       [&] { save_model(model, folder / "a.keras", {.table_dtype = "int8"}); });
-  EXPECT_NE(message.find("Embedding 'items'"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("Embedding 'items'"));
   EXPECT_FALSE(std::filesystem::exists(folder / "a.keras"));
   class Own final : public Model {
    public:
@@ -318,7 +321,7 @@ TEST(Int8TablesTest, OddTablesAndModelsOfOnesOwnAreErrors) {
 }
 
 // Uses the config that Keras writes since it has one config per quantization mode.
-TEST(Int8TablesTest, AQuantizationConfigOfKerasIsReadPast) {
+TEST(Int8TablesTest, QuantizationConfigsOfKerasAreIgnored) {
   const LayerHandle<Layer> layer = layers::deserialize(parse_json(R"({
       "module": "keras.layers", "class_name": "Embedding", "registered_name": null, "config": {
       "name": "e", "trainable": true, "input_dim": 3, "output_dim": 2, "dtype": {

@@ -9,19 +9,25 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::saved_model_test {
 
 using distribute::TPUStrategy;
 using layers::BatchNormalization;
 using layers::Dense;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
+using testing_support::write_bytes;
 
 Functional small_model() {
   const Tensor id = layers::input({.shape = {1}, .dtype = DType::kInt64, .name = "id"});
@@ -32,19 +38,18 @@ Functional small_model() {
 }
 
 Tensors ids() { return Tensor::from<int64_t>({0, 4, 2}, {3, 1}); }
-std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
 
-TEST(SavedModelTest, AModelIsTheSameWhenLoadedAgain) {
-  const TempFolder folder;
+TEST(SavedModelTest, LoadedModelsAreEqual) {
+  const TemporaryFolder folder;
   for (const char* name : {"a.keras", "a.h5", "a.hdf5"}) {
     const Functional model = small_model();
     save_model(model, folder / name);
-    EXPECT_EQ(of(load_model(folder / name)(ids())), of(model(ids())));
+    EXPECT_EQ(values_of(load_model(folder / name)(ids())), values_of(model(ids())));
   }
 }
 
-TEST(SavedModelTest, LoadedModelsAreCompiledAsTheyWereUnlessThatIsNotWanted) {
-  const TempFolder folder;
+TEST(SavedModelTest, LoadedModelsAreCompiledUnlessDisabled) {
+  const TemporaryFolder folder;
   for (const char* name : {"a.keras", "a.h5"}) {
     const Functional model = small_model();
     save_model(model, folder / name);
@@ -57,7 +62,7 @@ TEST(SavedModelTest, LoadedModelsAreCompiledAsTheyWereUnlessThatIsNotWanted) {
 }
 
 TEST(SavedModelTest, SavingTwiceMakesEqualBytes) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Functional model = small_model();
   save_model(model, folder / "a.h5");
   save_model(model, folder / "b.h5");
@@ -66,8 +71,8 @@ TEST(SavedModelTest, SavingTwiceMakesEqualBytes) {
   EXPECT_EQ(read_bytes(folder / "a.h5"), read_bytes(folder / "c.h5"));
 }
 
-TEST(SavedModelTest, AnExistingFileIsReplacedOnlyIfThatIsWanted) {
-  const TempFolder folder;
+TEST(SavedModelTest, AnExistingFileIsReplacedUnlessDisabled) {
+  const TemporaryFolder folder;
   write_bytes(folder / "a.h5", "old");
   EXPECT_THROW(save_model(small_model(), folder / "a.h5", {.overwrite = false}), ValueError);
   EXPECT_EQ(read_bytes(folder / "a.h5"), "old");
@@ -76,7 +81,7 @@ TEST(SavedModelTest, AnExistingFileIsReplacedOnlyIfThatIsWanted) {
 }
 
 TEST(SavedModelTest, TheSuffixChoosesTheFormat) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const char* name : {"a", "a.txt", "a.weights.h5"}) {
     EXPECT_THROW(save_model(small_model(), folder / name), ValueError);
     EXPECT_THROW(load_model(folder / name), ValueError);
@@ -86,7 +91,7 @@ TEST(SavedModelTest, TheSuffixChoosesTheFormat) {
 }
 
 TEST(SavedModelTest, SavingInAReplicaIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const Functional model = small_model();
@@ -103,8 +108,8 @@ void load_damaged(const std::string& path, const std::string& bytes) {
   }
 }
 
-TEST(SavedModelTest, AFileThatEndsTooEarlyIsAlwaysAnError) {
-  const TempFolder folder;
+TEST(SavedModelTest, ATruncatedFileIsAlwaysAnError) {
+  const TemporaryFolder folder;
   save_model(small_model(), folder / "a.h5");
   const std::string bytes = read_bytes(folder / "a.h5");
   for (size_t length = 0; length < bytes.size(); length += 97) {
@@ -117,8 +122,8 @@ TEST(SavedModelTest, AFileThatEndsTooEarlyIsAlwaysAnError) {
   }
 }
 
-TEST(SavedModelTest, ADamagedFileLoadsOrIsAnErrorOfOurs) {
-  const TempFolder folder;
+TEST(SavedModelTest, ADamagedFileLoadsOrThrowsError) {
+  const TemporaryFolder folder;
   save_model(small_model(), folder / "a.h5");
   const std::string bytes = read_bytes(folder / "a.h5");
   for (uint64_t i = 0; i < 300; ++i) {
@@ -130,8 +135,8 @@ TEST(SavedModelTest, ADamagedFileLoadsOrIsAnErrorOfOurs) {
   }
 }
 
-TEST(SavedModelTest, NoByteOfTheHeadersCanDoHarm) {
-  const TempFolder folder;
+TEST(SavedModelTest, ChangedHeaderBytesAreSafe) {
+  const TemporaryFolder folder;
   save_model(small_model(), folder / "a.h5");
   const std::string bytes = read_bytes(folder / "a.h5");
   for (size_t i = 0; i < std::min<size_t>(bytes.size(), 2600); i += 7) {
@@ -165,31 +170,31 @@ Tensors embedding_inputs() {
 }
 
 TEST(SavedModelTest, TablesOfAnEngineAreWholeInTheFileAndPredictTheSameOnTheHost) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::vector<float> on_cores;
   {
     TPUStrategy strategy({.num_cores = 2});
     const auto scope = strategy.scope();
     const Functional model = embedding_model();
-    on_cores = of(strategy.run([&] { return model(embedding_inputs()).tensor(); })[0]);
+    on_cores = values_of(strategy.run([&] { return model(embedding_inputs()).tensor(); })[0]);
     save_model(model, folder / "a.h5");
   }
   const Hdf5File file(folder / "a.h5");
   EXPECT_EQ(file.spec("model_weights/embedding/embedding/users:0").shape, Shape({6, 2}));
   EXPECT_EQ(file.spec("model_weights/embedding/embedding/items:0").shape, Shape({9, 3}));
-  EXPECT_EQ(of(load_model(folder / "a.h5")(embedding_inputs())), on_cores);
+  EXPECT_EQ(values_of(load_model(folder / "a.h5")(embedding_inputs())), on_cores);
 }
 
 TEST(SavedModelTest, TablesOfTheHostPredictTheSameOnCores) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Functional model = embedding_model();
   save_model(model, folder / "a.h5");
-  const std::vector<float> expected = of(model(embedding_inputs()));
+  const std::vector<float> expected = values_of(model(embedding_inputs()));
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const ModelHandle same = load_model(folder / "a.h5");
   const auto out = strategy.run([&] { return same(embedding_inputs()).tensor(); });
-  EXPECT_EQ(of(out[1]), expected);
+  EXPECT_EQ(values_of(out[1]), expected);
 }
 
 }  // namespace keel::saved_model_test

@@ -1,7 +1,6 @@
 #include "tests/support/embedding_fixture.h"
 
 #include <cmath>
-#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -10,29 +9,6 @@
 
 namespace keel::fixture {
 namespace {
-
-template <class T>
-TensorLike sparse_of(const IdRows& indices, const std::vector<T>& values, const Shape& shape) {
-  std::vector<int64_t> flat;
-  for (const auto& index : indices) flat.insert(flat.end(), index.begin(), index.end());
-  const auto n = static_cast<int64_t>(values.size());
-  return SparseTensor{.indices = Tensor::from(flat, {n, shape.rank()}),
-                      .values = Tensor::from(values, {n}),
-                      .dense_shape = shape};
-}
-
-template <class T>
-TensorLike sparse_rows(const std::vector<std::vector<T>>& rows, int64_t width) {
-  IdRows indices;
-  std::vector<T> values;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    for (size_t c = 0; c < rows[r].size(); ++c) {
-      indices.push_back({static_cast<int64_t>(r), static_cast<int64_t>(c)});
-      values.push_back(rows[r][c]);
-    }
-  }
-  return sparse_of(indices, values, {static_cast<int64_t>(rows.size()), width});
-}
 
 const IdRows kWatched = {{0}, {0, 1}, {0, 1}, {1}};
 const IdRows kFavorited = {{0, 1}, {1}, {0}, {0, 1}};
@@ -63,34 +39,6 @@ Tensor look_up(const OneFeature& one, distribute::Strategy& strategy,
 }
 
 }  // namespace
-
-Tensor counting(int64_t rows, int64_t dim) {
-  std::vector<float> values(rows * dim);
-  std::iota(values.begin(), values.end(), 0.0F);
-  return Tensor::from(values, {rows, dim});
-}
-
-Tensor matrix(const FloatRows& rows) {
-  std::vector<float> flat;
-  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
-  return Tensor::from(flat,
-                      {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
-}
-
-TensorLike ragged(const IdRows& rows) { return RaggedTensor::from_rows(rows); }
-TensorLike ragged(const FloatRows& rows) { return RaggedTensor::from_rows(rows); }
-TensorLike sparse(const IdRows& rows, int64_t width) { return sparse_rows(rows, width); }
-TensorLike sparse(const FloatRows& rows, int64_t width) { return sparse_rows(rows, width); }
-TensorLike sparse_at(const IdRows& indices, const std::vector<int64_t>& values,
-                     const Shape& shape) {
-  return sparse_of(indices, values, shape);
-}
-TensorLike sparse_at(const IdRows& indices, const std::vector<float>& values, const Shape& shape) {
-  return sparse_of(indices, values, shape);
-}
-Tensor ids(const std::vector<int64_t>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
 
 void expect_tensor(const Tensor& tensor, const Shape& shape, const std::vector<double>& values,
                    double rtol, double atol) {
@@ -144,13 +92,21 @@ Tensors Standard::ragged_batch(int64_t begin, int64_t end) {
           {"friends", ragged(cut(kFriends, begin, end))}};
 }
 
+layers::TPUEmbedding Standard::unbuilt_layer(const EmbeddingOptimizer& optimizer) const {
+  return layers::TPUEmbedding({.feature_config = features(), .optimizer = optimizer});
+}
+
+void Standard::load(const layers::TPUEmbedding& layer) const {
+  layer->update_embedding_table(video, counting(8, 4));
+  layer->update_embedding_table(user, counting(16, 2));
+}
+
 layers::TPUEmbedding Standard::layer(const EmbeddingOptimizer& optimizer, const Tensors& like,
                                      int64_t video_steps, int64_t user_steps) const {
   layers::TPUEmbedding out(
       {.feature_config = features(video_steps, user_steps), .optimizer = optimizer});
   out->build(specs_of(like));
-  out->update_embedding_table(video, counting(8, 4));
-  out->update_embedding_table(user, counting(16, 2));
+  load(out);
   return out;
 }
 

@@ -13,21 +13,11 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
+#include "tests/support/tensors.h"
+
 namespace keel::fixture {
 
-using IdRows = std::vector<std::vector<int64_t>>;
-using FloatRows = std::vector<std::vector<float>>;
-
-Tensor counting(int64_t rows, int64_t dim);  // 0, 1, 2, ... row by row
-Tensor matrix(const FloatRows& rows);
-TensorLike ragged(const IdRows& rows);
-TensorLike ragged(const FloatRows& rows);
-// Sparse rows whose entries fill the first columns.
-TensorLike sparse(const IdRows& rows, int64_t width);
-TensorLike sparse(const FloatRows& rows, int64_t width);
-TensorLike sparse_at(const IdRows& indices, const std::vector<int64_t>& values, const Shape& shape);
-TensorLike sparse_at(const IdRows& indices, const std::vector<float>& values, const Shape& shape);
-Tensor ids(const std::vector<int64_t>& values, const Shape& shape);
+using namespace testing_support;  // NOLINT: the tensors are what fixtures consist of
 
 // Expects the shape and the `values`, in row-major order, with |a - b| <= atol + rtol |b|.
 void expect_tensor(const Tensor& tensor, const Shape& shape, const std::vector<double>& values,
@@ -60,6 +50,9 @@ struct Standard {
   // Rows [begin, end) of the batch.
   static Tensors sparse_batch(int64_t begin = 0, int64_t end = 4);
   static Tensors ragged_batch(int64_t begin = 0, int64_t end = 4);
+  layers::TPUEmbedding unbuilt_layer(const EmbeddingOptimizer& optimizer = "sgd") const;
+  // Fills the tables of a built layer.
+  void load(const layers::TPUEmbedding& layer) const;
   // Returns a layer built for batches like `like`, with filled tables.
   layers::TPUEmbedding layer(const EmbeddingOptimizer& optimizer, const Tensors& like,
                              int64_t video_steps = 0, int64_t user_steps = 0) const;

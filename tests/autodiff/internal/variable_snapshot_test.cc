@@ -4,13 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/internal/variable_storage.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::variable_snapshot_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
-TEST(VariableSnapshot, StandInForVariablesWithinAScope) {
+TEST(VariableSnapshot, ReplaceVariablesWithinAScope) {
   const Variable v(row({1, 2}), {.name = "v"}), other(row({5}), {.name = "other"});
   v.set_path("layer/v");
   VariableSnapshot copies;
@@ -28,7 +30,7 @@ TEST(VariableSnapshot, StandInForVariablesWithinAScope) {
   expect_floats(v, {2}, {3, 4});
 }
 
-TEST(VariableSnapshot, KeepWhatIsAssignedToThem) {
+TEST(VariableSnapshot, KeepAssignedValues) {
   const Variable v(row({1, 2}), {.name = "v"});
   VariableSnapshot copies;
   copies.add(v);
@@ -56,7 +58,7 @@ TEST(VariableSnapshot, CopyNoBytesBeforeAnAssignment) {
   expect_floats(v, {2}, {1, 2});
 }
 
-TEST(VariableSnapshot, OfAnInnerScopeHideThoseOfTheOuterOne) {
+TEST(VariableSnapshot, InnerScopesHideOuterOnes) {
   const Variable v(row({1}), {.name = "v"}), w(row({2}), {.name = "w"});
   VariableSnapshot outer, inner;
   outer.add(v);
@@ -78,14 +80,14 @@ TEST(VariableSnapshot, OfAnInnerScopeHideThoseOfTheOuterOne) {
 class CountingRows final : public DeferredRows {
  public:
   void materialize(std::span<const int64_t>) override { ++some; }
-  void bring_up_all() override { ++all; }
+  void materialize_all() override { ++all; }
   int some = 0, all = 0;
 };
 
-TEST(VariableSnapshot, HaveAllRowsAndBringUpNoneOfTheVariables) {
+TEST(VariableSnapshot, HaveAllRowsWithoutMaterializingTheVariables) {
   const Variable v(row({1, 2}), {.name = "v"});
   const auto waiting = std::make_shared<CountingRows>();
-  v.set_waiting_rows(waiting);
+  VariableStorage(v).set_deferred_rows(waiting);
   VariableSnapshot copies;
   copies.add(v);
   EXPECT_EQ(waiting->all, 1);

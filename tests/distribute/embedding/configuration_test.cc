@@ -1,15 +1,24 @@
+// Tests distribute/embedding/optimization_parameters.cc.
 #include <keel/distribute/embedding/configuration.h>
 
 #include <limits>
 #include <numeric>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/framework/random.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::distribute::configuration_test {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing_support::message_of;
 
 using Rule = std::shared_ptr<const UpdateRule>;
 
@@ -75,10 +84,6 @@ EngineConfiguration one_table() {
       .num_tensor_cores = 4};
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Returns weights and slots after three steps of the rule.
 std::vector<float> trained(const UpdateRule& rule) {
   const int64_t n = 4;
@@ -95,7 +100,7 @@ std::vector<float> trained(const UpdateRule& rule) {
   return state;
 }
 
-TEST(EngineConfigurationTest, EveryRuleComesBackFromTheRecord) {
+TEST(EngineConfigurationTest, EveryRuleRoundTripsThroughTheRecord) {
   const EngineConfiguration before = with_all_rules();
   const std::string record = serialize(before);
   const EngineConfiguration after = parse_engine_configuration(record);
@@ -109,12 +114,12 @@ TEST(EngineConfigurationTest, EveryRuleComesBackFromTheRecord) {
     for (size_t s = 0; s < slots.size(); ++s) EXPECT_EQ(slots[s].name, slots_after[s].name);
     EXPECT_EQ(trained(*before.tables[t].update.rule), trained(*after.tables[t].update.rule))
         << name;
-    EXPECT_TRUE(has(to_text(record), name + " {")) << name;
+    EXPECT_THAT(to_text(record), HasSubstr(name + " {")) << name;
   }
   EXPECT_EQ(serialize(after), record);
 }
 
-TEST(EngineConfigurationTest, EverythingElseComesBackToo) {
+TEST(EngineConfigurationTest, AllOtherFieldsRoundTrip) {
   EngineConfiguration before = one_table();
   before.tables[0].combiner = Combiner::kSqrtN;
   before.tables[0].num_features = 7;
@@ -167,21 +172,21 @@ TEST(EngineConfigurationTest, EverythingElseComesBackToo) {
   EXPECT_EQ(serialize(after), serialize(before));
 }
 
-TEST(EngineConfigurationTest, TheRecordLeavesOutWhatIsNotGiven) {
+TEST(EngineConfigurationTest, TheRecordOmitsUnsetFields) {
   EngineConfiguration c = one_table();
   const std::string plain = to_text(serialize(c));
   for (const char* field : {"clipping_limits", "weight_decay_factor", "simulated_quantization",
                             "low_dimensional_packing_status", "dynamic", "storage"}) {
-    EXPECT_FALSE(has(plain, field)) << field;
+    EXPECT_THAT(plain, Not(HasSubstr(field))) << field;
   }
-  EXPECT_TRUE(has(plain, "mode: TRAINING"));
-  EXPECT_TRUE(has(plain, "gradient_accumulation_status: ENABLED"));
+  EXPECT_THAT(plain, HasSubstr("mode: TRAINING"));
+  EXPECT_THAT(plain, HasSubstr("gradient_accumulation_status: ENABLED"));
   c.tables[0].update.clip_weight_min = 0;
   c.tables[0].learning_rate_tag = 0;
   const std::string text = to_text(serialize(c));
-  EXPECT_TRUE(has(text, "lower: 0"));
-  EXPECT_FALSE(has(text, "upper"));
-  EXPECT_TRUE(has(text, "dynamic"));
+  EXPECT_THAT(text, HasSubstr("lower: 0"));
+  EXPECT_THAT(text, Not(HasSubstr("upper")));
+  EXPECT_THAT(text, HasSubstr("dynamic"));
 }
 
 TEST(EngineConfigurationTest, TheTextHasALineForEachField) {
@@ -202,39 +207,34 @@ TEST(EngineConfigurationTest, NamesMayBeAnyBytes) {
   EXPECT_EQ(parse_engine_configuration(serialize(c)).tables[0].name, c.tables[0].name);
 }
 
-TEST(EngineConfigurationTest, ACustomRuleIsNamedAndComesWithoutARule) {
+TEST(EngineConfigurationTest, ACustomRuleIsReadBackWithoutItsFunction) {
   EngineConfiguration c = one_table();
   c.tables[0].update.rule =
       std::make_shared<CustomRule>([](const CustomRow&) {}, std::vector<std::string>{"s"});
-  EXPECT_TRUE(has(to_text(serialize(c)), "user_defined_program"));
+  EXPECT_THAT(to_text(serialize(c)), HasSubstr("user_defined_program"));
   EXPECT_EQ(parse_engine_configuration(serialize(c)).tables[0].update.rule, nullptr);
 }
 
-TEST(EngineConfigurationTest, ATableWithoutARuleComesWithoutOne) {
+TEST(EngineConfigurationTest, ATableWithoutARuleRoundTrips) {
   EngineConfiguration c = one_table();
   c.tables[0].update.rule = nullptr;
   EXPECT_EQ(parse_engine_configuration(serialize(c)).tables[0].update.rule, nullptr);
 }
 
 TEST(EngineConfigurationTest, RulesOfDenseVariablesAreErrors) {
-  const auto refused = [](Rule rule, bool lazy = true) {
+  const auto message = [](Rule rule, bool lazy = true) {
     EngineConfiguration c = one_table();
     c.tables[0].update.rule = std::move(rule);
     c.tables[0].update.lazy = lazy;
-    try {
-      serialize(c);
-    } catch (const ValueError& error) {
-      return has(error.what(), "'t'");
-    }
-    return false;
+    return message_of<ValueError>([&] { serialize(c); });
   };
-  EXPECT_TRUE(refused(std::make_shared<SGDRule>(0.9, false)));
-  EXPECT_TRUE(refused(std::make_shared<AdagradRule>(0.1, 1e-7)));
-  EXPECT_TRUE(refused(std::make_shared<AdamRule>(AdamRuleOptions{})));
-  EXPECT_TRUE(refused(std::make_shared<AdagradRule>(0.1, 0), /*lazy=*/false));
+  EXPECT_THAT(message(std::make_shared<SGDRule>(0.9, false)), HasSubstr("'t'"));
+  EXPECT_THAT(message(std::make_shared<AdagradRule>(0.1, 1e-7)), HasSubstr("'t'"));
+  EXPECT_THAT(message(std::make_shared<AdamRule>(AdamRuleOptions{})), HasSubstr("'t'"));
+  EXPECT_THAT(message(std::make_shared<AdagradRule>(0.1, 0), /*lazy=*/false), HasSubstr("'t'"));
 }
 
-TEST(EngineConfigurationTest, NumbersThatDoNotFitEachOtherAreErrors) {
+TEST(EngineConfigurationTest, InconsistentNumbersAreErrors) {
   const auto refused = [](const std::function<void(EngineConfiguration&)>& change) {
     EngineConfiguration c = one_table();
     change(c);
@@ -269,7 +269,7 @@ TEST(EngineConfigurationTest, NumbersThatDoNotFitEachOtherAreErrors) {
   EXPECT_TRUE(refused([](C& c) { c.tables[0].update.rule = all_rules().back().second; }));
 }
 
-TEST(EngineConfigurationTest, HostileBytesAreErrorsAndNothingElse) {
+TEST(EngineConfigurationTest, MalformedBytesAreErrors) {
   const std::string good = serialize(with_all_rules());
   const auto survive = [](const std::string& record) {
     try {

@@ -1,3 +1,4 @@
+// Tests distribute/embedding/internal/background_worker.cc and batch_prefetcher.cc.
 #include <map>
 #include <random>
 
@@ -6,9 +7,10 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/embedding/internal/background_worker.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "tests/distribute/fake_processes.h"
 
@@ -76,10 +78,10 @@ Batch random_batch(const EngineConfiguration& c, uint64_t seed, bool spread) {
   return out;
 }
 
-enum class Announce { kNever, kAfterLookup, kBeforeLookup };
+enum class Prefetch { kNever, kAfterLookup, kBeforeLookup };
 
 struct Training {
-  Announce announce = Announce::kNever;
+  Prefetch prefetch = Prefetch::kNever;
   bool stale = false;
   bool spread = true;
   bool lazy = true;
@@ -110,12 +112,12 @@ std::vector<float> train(int replicas, const Training& run) {
   for (int step = 0; step < run.steps; ++step) {
     const auto seen = strategy.run([&] {
       const int r = current_replica_context()->replica;
-      const auto announce = [&](Announce when) {
-        if (run.announce == when) engine.prefetch(all, batches[step + 1][r]);
+      const auto prefetch = [&](Prefetch when) {
+        if (run.prefetch == when) engine.prefetch(all, batches[step + 1][r]);
       };
-      announce(Announce::kBeforeLookup);
+      prefetch(Prefetch::kBeforeLookup);
       const auto found = engine.lookup(all, batches[step][r]);
-      announce(Announce::kAfterLookup);
+      prefetch(Prefetch::kAfterLookup);
       std::vector<Tensor> gradients;
       for (const Tensor& v : found.values) {
         gradients.push_back(Tensor::from(v.to_vector<float>(), v.shape()));
@@ -149,31 +151,33 @@ class EnginePrefetchTest : public testing::TestWithParam<std::pair<int, int>> {
   const Workers workers_{GetParam().second};
 
   void expect_same_bits(Training run) const {
-    run.announce = Announce::kNever;
+    run.prefetch = Prefetch::kNever;
     const std::vector<float> plain = train(replicas(), run);
-    for (const Announce when : {Announce::kAfterLookup, Announce::kBeforeLookup}) {
-      run.announce = when;
+    for (const Prefetch when : {Prefetch::kAfterLookup, Prefetch::kBeforeLookup}) {
+      run.prefetch = when;
       EXPECT_TRUE(plain == train(replicas(), run)) << static_cast<int>(when);
     }
   }
 };
 
-TEST_P(EnginePrefetchTest, AnnouncedLookupsGiveTheSameBitsWithEveryRule) {
+TEST_P(EnginePrefetchTest, PrefetchedLookupsGiveTheSameBitsWithEveryRule) {
   const std::vector<std::shared_ptr<const UpdateRule>> rules = {
       std::make_shared<SGDRule>(), std::make_shared<AdagradRule>(0.1, 1e-7),
       std::make_shared<AdamRule>(AdamRuleOptions{})};
   for (const auto& rule : rules) expect_same_bits({.rule = rule});
 }
 
-TEST_P(EnginePrefetchTest, AndWhereMostSamplesHoldRowsThatHaveMoved) {
+TEST_P(EnginePrefetchTest, PrefetchedLookupsSeeMostRowsUpdated) {
   expect_same_bits({.spread = false, .steps = 40});
 }
 
-TEST_P(EnginePrefetchTest, AndWhereEveryRowMoves) {
+TEST_P(EnginePrefetchTest, PrefetchedLookupsSeeEveryRowUpdated) {
   expect_same_bits({.lazy = false, .rule = std::make_shared<SGDRule>(0.5), .steps = 4});
 }
 
-TEST_P(EnginePrefetchTest, AndWhereUpdatesRunOneStepLate) { expect_same_bits({.stale = true}); }
+TEST_P(EnginePrefetchTest, PrefetchedLookupsGiveTheSameBitsWithPipelinedUpdates) {
+  expect_same_bits({.stale = true});
+}
 
 INSTANTIATE_TEST_SUITE_P(ReplicasAndWorkers, EnginePrefetchTest,
                          testing::Values(std::pair{1, 1}, std::pair{1, 3}, std::pair{2, 1},
@@ -186,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(ReplicasAndWorkers, EnginePrefetchTest,
 class EnginePrefetchOrderTest : public testing::TestWithParam<int> {
  protected:
   EnginePrefetchOrderTest() {
-    set_live_engine(strategy_, engine_, "test");
+    set_active_engine(strategy_, engine_, "test");
     engine_->load(0, 0, Tensor::zeros({8, 1}));
   }
   static Batch bag(const std::vector<std::vector<int64_t>>& rows) {
@@ -194,10 +198,10 @@ class EnginePrefetchOrderTest : public testing::TestWithParam<int> {
     return {{.ids = ragged.values, .row_splits = ragged.row_splits, .weights = {}}};
   }
   // Decreases each row of `batch` by one; returns the activation of the lookup.
-  float step(const Batch& batch, const std::vector<Batch>& announced) {
+  float step(const Batch& batch, const std::vector<Batch>& prefetched) {
     const auto seen = strategy_.run([&] {
       const auto found = engine_->lookup(all_, batch);
-      for (const Batch& next : announced) engine_->prefetch(all_, next);
+      for (const Batch& next : prefetched) engine_->prefetch(all_, next);
       engine_->apply(all_, found.ticket, {Tensor::full<float>({1, 1}, 1)}, {{.learning_rate = 1}});
       return found.values[0].item<float>();
     });
@@ -217,7 +221,7 @@ class EnginePrefetchOrderTest : public testing::TestWithParam<int> {
                           .num_tensor_cores = 1});
 };
 
-TEST_P(EnginePrefetchOrderTest, ABatchThatIsNotLookedUpIsForgotten) {
+TEST_P(EnginePrefetchOrderTest, APrefetchedBatchThatIsNotLookedUpIsDiscarded) {
   const Batch unused = bag({{1}}), next = bag({{1, 2}});
   EXPECT_EQ(step(bag({{1}}), {unused, unused, unused, next}), 0);
   EXPECT_EQ(step(bag({{1}}), {}), -1);
@@ -227,7 +231,7 @@ TEST_P(EnginePrefetchOrderTest, ABatchThatIsNotLookedUpIsForgotten) {
             (std::vector<float>{0, -3, -1, 0, 0, 0, 0, 0}));
 }
 
-TEST_P(EnginePrefetchOrderTest, ABatchMayBeLookedUpUpdatesLater) {
+TEST_P(EnginePrefetchOrderTest, APrefetchedBatchMayBeLookedUpAfterSeveralUpdates) {
   const Batch late = bag({{1, 2}});
   step(bag({{1}}), {late});
   step(bag({{2}}), {});
@@ -235,7 +239,7 @@ TEST_P(EnginePrefetchOrderTest, ABatchMayBeLookedUpUpdatesLater) {
   EXPECT_EQ(look(late), -2);
 }
 
-TEST_P(EnginePrefetchOrderTest, InferenceLeavesItForTraining) {
+TEST_P(EnginePrefetchOrderTest, InferenceKeepsThePrefetchedTrainingBatch) {
   const Batch next = bag({{1, 2}});
   step(bag({{1}}), {next});
   strategy_.run([&] { EXPECT_EQ(engine_->lookup(all_, next, false).values[0].item<float>(), -1); });
@@ -243,7 +247,7 @@ TEST_P(EnginePrefetchOrderTest, InferenceLeavesItForTraining) {
   EXPECT_EQ(look(bag({{1}})), -2);
 }
 
-TEST_P(EnginePrefetchOrderTest, RowsWrittenInBetweenAreSeen) {
+TEST_P(EnginePrefetchOrderTest, RowsWrittenAfterThePrefetchAreSeen) {
   const Batch next = bag({{4}}), other = bag({{3}});
   step(bag({{1}}), {next});
   engine_->load(0, 0, Tensor::full<float>({8, 1}, 10));
@@ -259,7 +263,7 @@ TEST_P(EnginePrefetchOrderTest, AnIdOutsideItsTableIsAnErrorOfTheLookup) {
   EXPECT_EQ(step(bag({{1}}), {}), -1);
 }
 
-TEST_P(EnginePrefetchOrderTest, ARunThatFailsForgetsWhatIsPrepared) {
+TEST_P(EnginePrefetchOrderTest, AFailedRunDiscardsPrefetchedBatches) {
   const Batch next = bag({{1, 2}});
   step(bag({{1}}), {next});
   EXPECT_THROW(strategy_.run([&] {
@@ -271,7 +275,7 @@ TEST_P(EnginePrefetchOrderTest, ARunThatFailsForgetsWhatIsPrepared) {
   EXPECT_EQ(step(next, {}), -3);
 }
 
-TEST_P(EnginePrefetchOrderTest, AnEngineMayGoWhileItPrepares) {
+TEST_P(EnginePrefetchOrderTest, AnEngineMayBeDestroyedDuringAPrefetch) {
   std::vector<int64_t> ids(1 << 16, 3);
   const Batch large = bag({ids});
   for (int i = 0; i < 20; ++i) {
@@ -285,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, EnginePrefetchOrderTest, testing::Values(1, 3)
 TEST(EnginePrefetchProcessesTest, SeveralProcessesGiveTheSameBits) {
   const auto rule = std::make_shared<AdagradRule>(0.1, 1e-7);
   std::map<bool, std::vector<float>> first_rows;
-  for (const bool announces : {false, true}) {
+  for (const bool prefetches : {false, true}) {
     FakeJob job(2);
     const auto errors = job.run([&](ProcessGroup& group) {
       TPUStrategy strategy({.num_hosts = 2, .num_cores = 2}, group);
@@ -300,7 +304,7 @@ TEST(EnginePrefetchProcessesTest, SeveralProcessesGiveTheSameBits) {
           const Batch batch = step == 0 ? random_batch(c, r, false) : next;
           const auto found = engine.lookup(all, batch);
           next = random_batch(c, 10 * (step + 1) + r, false);
-          if (announces) engine.prefetch(all, next);
+          if (prefetches) engine.prefetch(all, next);
           std::vector<Tensor> gradients;
           for (const Tensor& v : found.values) {
             gradients.push_back(Tensor::full<float>(v.shape(), 0.1F * static_cast<float>(r + 1)));
@@ -310,8 +314,8 @@ TEST(EnginePrefetchProcessesTest, SeveralProcessesGiveTheSameBits) {
         });
       }
       if (group.rank() != 0) return;
-      first_rows[announces].resize(100 * 3);
-      engine.read_rows(0, 0, 0, 100, first_rows[announces].data());
+      first_rows[prefetches].resize(100 * 3);
+      engine.read_rows(0, 0, 0, 100, first_rows[prefetches].data());
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");
   }
@@ -319,7 +323,7 @@ TEST(EnginePrefetchProcessesTest, SeveralProcessesGiveTheSameBits) {
   EXPECT_NE(first_rows[true], std::vector<float>(300, 0));
 }
 
-TEST(BackgroundWorkerTest, FinishHelpsAndThrowsWhatAPieceHasThrown) {
+TEST(BackgroundWorkerTest, FinishRunsPendingPiecesAndRethrowsTheirErrors) {
   const Workers workers(3);
   BackgroundWorker worker;
   std::vector<int> done(100);
@@ -335,7 +339,7 @@ TEST(BackgroundWorkerTest, FinishHelpsAndThrowsWhatAPieceHasThrown) {
   worker.finish();
 }
 
-TEST(BackgroundWorkerTest, WhatIsLeftOutIsNotRunningAnyMore) {
+TEST(BackgroundWorkerTest, SkippedPiecesAreNotRunning) {
   const Workers workers(2);
   BackgroundWorker worker;
   for (int turn = 0; turn < 200; ++turn) {

@@ -1,3 +1,5 @@
+// Tests distribute/embedding/internal/batch_lookup.cc, engine_tables.cc, row_gradient_list.cc,
+// row_gradients.cc, row_updater.cc and table_shard.cc.
 #include <keel/distribute/embedding/engine.h>
 
 #include <algorithm>
@@ -5,17 +7,25 @@
 #include <cmath>
 #include <numeric>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "tests/distribute/fake_processes.h"
+#include "tests/support/errors.h"
+#include "tests/support/tensors.h"
 
 namespace keel::distribute::engine_test {
+
+using testing::HasSubstr;
+using testing_support::counting;
+using testing_support::message_of;
 
 FeatureBatch bags(const std::vector<std::vector<int64_t>>& rows,
                   const std::vector<float>& weights = {}) {
@@ -25,13 +35,6 @@ FeatureBatch bags(const std::vector<std::vector<int64_t>>& rows,
           .weights = weights.empty()
                          ? Tensor()
                          : Tensor::from(weights, {static_cast<int64_t>(weights.size())})};
-}
-
-// Returns the values 0, 1, 2, ... row by row.
-Tensor counting(int64_t rows, int64_t dim) {
-  std::vector<float> values(rows * dim);
-  std::iota(values.begin(), values.end(), 0.0F);
-  return Tensor::from(values, {rows, dim});
 }
 
 EngineTable table(int64_t rows, int64_t dim, Combiner combiner,
@@ -122,7 +125,7 @@ TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOn
 }
 
 // Tables may be frozen: work that only updates need stops after a while, but an update still works.
-TEST_P(EngineTest, LookupsThatNoUpdateFollowsCostNothingMore) {
+TEST_P(EngineTest, LookupsWithoutAnUpdateLeaveNoState) {
   EmbeddingEngine engine = engine_of({table(8, 1, Combiner::kSum)}, {0});
   std::vector<std::shared_ptr<EmbeddingEngine::Ticket>> last(replicas());
   const auto look_up = [&] {
@@ -218,7 +221,7 @@ TEST_P(EngineTest, GradientOfAMeanIsDividedByTheWeights) {
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{-0.25, -0.75, 0, 0}));
 }
 
-TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
+TEST_P(EngineTest, ClippingAndDecaySurroundTheRule) {
   EngineTable t = table(4, 1, Combiner::kSum);
   t.update.clip_gradient_min = -2;
   t.update.clip_gradient_max = 2;
@@ -237,7 +240,7 @@ TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{10, 7, 7, 10}));
 }
 
-TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
+TEST_P(EngineTest, ANonLazyRuleUpdatesEveryRow) {
   EngineTable t = table(3, 1, Combiner::kSum, std::make_shared<SGDRule>(0.5));
   t.update.lazy = false;
   EmbeddingEngine engine = engine_of({t}, {0});
@@ -256,12 +259,11 @@ TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
 TEST_P(EngineTest, AnIdOutsideItsTableIsAnErrorBeforeAnythingChanges) {
   EmbeddingEngine engine = engine_of({table(4, 1, Combiner::kSum)}, {0});
   for (int64_t id : {int64_t{4}, int64_t{-1}, int64_t{1} << 40}) {
-    try {
-      strategy_.run([&] { engine.lookup(strategy_.communicator(), {bags({{0}, {id}})}); });
-      FAIL() << "no error for " << id;
-    } catch (const ValueError& error) {
-      EXPECT_NE(std::string(error.what()).find(std::to_string(id)), std::string::npos);
-    }
+    EXPECT_THAT(
+        message_of<ValueError>([&] {
+          strategy_.run([&] { engine.lookup(strategy_.communicator(), {bags({{0}, {id}})}); });
+        }),
+        HasSubstr(std::to_string(id)));
   }
 }
 
@@ -276,7 +278,7 @@ TEST_P(EngineTest, ATicketIsUsedOnce) {
                RuntimeError);
 }
 
-TEST_P(EngineTest, WhatDoesNotFitALookupIsRefusedBeforeItsTicketIsUsed) {
+TEST_P(EngineTest, IncompatibleArgumentsALookupIsRejectedBeforeItsTicketIsUsed) {
   for (const bool pipelined : {false, true}) {
     EngineConfiguration c = configuration(
         {table(4, 2, Combiner::kSum), table(4, 1, Combiner::kSum)}, {0, 1}, GetParam());
@@ -313,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, EngineTest,
                          testing::Values(Cores{1, 1}, Cores{1, 2}, Cores{1, 3}, Cores{1, 4},
                                          Cores{1, 7}, Cores{2, 2}, Cores{3, 1}, Cores{3, 2}));
 
-TEST(EngineInitializationTest, ShardsDrawWhatTheWholeTableWould) {
+TEST(EngineInitializationTest, ShardsInitializeRowsAsOneTableWould) {
   const Initializer glorot = "glorot_uniform";
   const RandomStream stream{.seed = 3, .purpose = 5};
   EmbeddingEngine one(configuration({table(13, 5, Combiner::kSum)}, {0}, {1, 1}));
@@ -341,7 +343,7 @@ TEST(EngineProcessesTest, TablesOfOtherSizesInAnotherProcessAreAnErrorInBoth) {
     strategy.run([&] { engine.lookup(strategy.communicator(), {bags({{2}})}); });
   });
   for (const std::string& error : errors) {
-    EXPECT_NE(error.find("lookup of ids in tables"), std::string::npos) << error;
+    EXPECT_THAT(error, HasSubstr("lookup of ids in tables"));
   }
 }
 
@@ -371,7 +373,7 @@ std::vector<float> seen_by_training(bool pipelined, bool evaluate_between) {
   return seen;
 }
 
-TEST(EnginePipelineTest, AStepSeesAllUpdatesButTheLast) {
+TEST(EnginePipelineTest, APipelinedStepSeesAllUpdatesButTheLast) {
   const std::vector<float> off = {0, -0.1F, -0.2F, -0.3F};
   const std::vector<float> on = {0, 0, -0.1F, -0.2F};
   const std::vector<float> unpipelined = seen_by_training(false, false);
@@ -387,12 +389,12 @@ TEST(EnginePipelineTest, InferenceSeesEveryUpdate) {
   EXPECT_NEAR(seen[3], -0.3, 1e-6);
 }
 
-TEST(EnginePipelineTest, AnUpdateThatWaitsOutlivesARunThatFails) {
+TEST(EnginePipelineTest, APendingUpdateSurvivesAFailedRun) {
   TPUStrategy strategy({.num_cores = 2});
   EngineConfiguration c = configuration({table(4, 1, Combiner::kSum)}, {0}, {1, 2});
   c.pipeline_execution_with_tensor_core = true;
   const auto engine = std::make_shared<EmbeddingEngine>(c);
-  set_live_engine(strategy, engine, "test");
+  set_active_engine(strategy, engine, "test");
   Communicator& all = strategy.communicator();
   strategy.run([&] {
     const auto found = engine->lookup(all, {bags({{1}})});
@@ -428,7 +430,7 @@ TEST(EnginePipelineTest, AnUpdateThatFailsBetweenItsRowsIsNotRepeated) {
                       {.per_host = replicas});
     c.pipeline_execution_with_tensor_core = true;
     const auto engine = std::make_shared<EmbeddingEngine>(c);
-    set_live_engine(strategy, engine, "test");
+    set_active_engine(strategy, engine, "test");
     Communicator& all = strategy.communicator();
     const auto step = [&] {
       strategy.run([&] {

@@ -6,6 +6,7 @@
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 
 #include "tests/distribute/fake_processes.h"
@@ -82,7 +83,7 @@ std::vector<float> trained(const Case& setup, TPUStrategy& strategy) {
   return out;
 }
 
-TEST(HalfTableTest, ValuesAreReadAsTheyAreAndWrittenAsTheNearest) {
+TEST(HalfTableTest, ValuesAreReadExactlyAndWrittenRoundedToNearest) {
   for (const StorageType storage : {StorageType::kBFloat16, StorageType::kFloat16}) {
     EmbeddingEngine engine(configuration({.storage = storage, .hosts = 2, .cores = 2}));
     const Tensor values = normal_table(1);
@@ -135,7 +136,7 @@ TEST(HalfTableTest, LookupsAreThoseOfAFloatTableOfTheSameValues) {
   }
 }
 
-TEST(HalfTableTest, AnUpdateIsTheRuleOnFloatsThenOneOfTheTwoValuesBesideTheResult) {
+TEST(HalfTableTest, AnUpdateRoundsTheResultToOneOfTheTwoNearestValues) {
   TPUStrategy strategy({.num_cores = 4});
   EmbeddingEngine halves(configuration({})),
       floats(configuration({.storage = StorageType::kFloat32}));
@@ -187,7 +188,7 @@ TEST(HalfTableTest, BitsDoNotDependOnWorkersOrProcesses) {
   }
 }
 
-TEST(HalfTableTest, OneReplicaStepsAsItSumsAndDrawsTheSame) {
+TEST(HalfTableTest, OneReplicaUpdatesWithTheSameRandomRounding) {
   // Rows occur many times in a batch. Sums for a single replica use another code path than lists.
   const auto run = [](int hosts, ShardingStrategy sharding) {
     TPUStrategy strategy({.num_hosts = hosts, .num_cores = 1});
@@ -210,7 +211,7 @@ TEST(HalfTableTest, OneReplicaStepsAsItSumsAndDrawsTheSame) {
   EXPECT_EQ(run(3, ShardingStrategy::kMod), one);
 }
 
-TEST(HalfTableTest, ARunThatGoesOnFromACheckpointIsExactWhereIterationsCount) {
+TEST(HalfTableTest, AResumedRunIsExactIfIterationsAreCounted) {
   TPUStrategy strategy({.num_cores = 4});
   for (const bool counts : {true, false}) {
     EmbeddingEngine whole(configuration({})), resumed(configuration({}));
@@ -228,7 +229,7 @@ TEST(HalfTableTest, ARunThatGoesOnFromACheckpointIsExactWhereIterationsCount) {
   }
 }
 
-TEST(HalfTableTest, UpdatesThatWaitDrawWhatTheyWouldHaveDrawnAtOnce) {
+TEST(HalfTableTest, PendingUpdatesRoundAsImmediateOnes) {
   // Each row is looked up once, so late updates change nothing else.
   const auto run = [](bool pipelined) {
     TPUStrategy strategy({.num_cores = 2});
@@ -248,7 +249,7 @@ TEST(HalfTableTest, UpdatesThatWaitDrawWhatTheyWouldHaveDrawnAtOnce) {
   EXPECT_EQ(run(true), run(false));
 }
 
-TEST(HalfTableTest, ManySmallStepsAddUpToTheirSumThoughNoneIsAStepOfTheStorage) {
+TEST(HalfTableTest, ManyStepsBelowTheStorageResolutionAddUp) {
   // w = 1, where bfloat16 has steps of 2^-7, is moved by 2^-12 a thousand times. Every move is
   // unbiased with a variance of less than step^2 / 4 (for a move of 1/32 step: 31/1024 step^2).
   constexpr int kSteps = 1000;
@@ -271,7 +272,7 @@ TEST(HalfTableTest, ManySmallStepsAddUpToTheirSumThoughNoneIsAStepOfTheStorage) 
   EXPECT_NEAR(sum / (kRows * kDim), expected, 5 * deviation / std::sqrt(kRows * kDim));
 }
 
-TEST(HalfTableTest, RowsThatNobodyLooksUpAndRowsThatAreNotMovedKeepTheirBits) {
+TEST(HalfTableTest, RowsWithoutLookupOrChangeKeepTheirBits) {
   for (const bool lazy : {true, false}) {
     TPUStrategy strategy({.num_cores = 4});
     EmbeddingEngine engine(configuration({.lazy = lazy}));

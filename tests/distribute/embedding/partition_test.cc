@@ -22,7 +22,7 @@ TEST(PartitionTest, HostsHoldContiguousBlocksWhoseSizesDifferByAtMostOne) {
   EXPECT_EQ(rows_by_host(8, {.hosts = 3}), (Rows{{0, 1, 2}, {3, 4, 5}, {6, 7}}));
 }
 
-TEST(PartitionTest, ModDealsRowsToHostsInTurn) {
+TEST(PartitionTest, ModAssignsRowsToHostsRoundRobin) {
   EXPECT_EQ(rows_by_host(13, {.hosts = 5, .strategy = ShardingStrategy::kMod}),
             (Rows{{0, 5, 10}, {1, 6, 11}, {2, 7, 12}, {3, 8}, {4, 9}}));
 }
@@ -44,7 +44,7 @@ TEST(PartitionTest, RowsOfAHostAreThoseItOwns) {
   }
 }
 
-TEST(PartitionTest, RowsMayBeMoreThanAnIntCounts) {
+TEST(PartitionTest, RowCountsMayExceed32Bits) {
   constexpr int64_t kRows = (int64_t{1} << 40) + 5;
   for (const ShardingStrategy strategy : {ShardingStrategy::kDiv, ShardingStrategy::kMod}) {
     const Partition p(kRows, {.hosts = 7, .strategy = strategy});
@@ -73,7 +73,7 @@ std::vector<int64_t> local_rows(ShardingStrategy strategy, int first, int end) {
   return out;
 }
 
-TEST(HeldRowsTest, AProcessKeepsTheRowsOfItsHostsInAscendingOrder) {
+TEST(LocalRowsTest, AProcessKeepsTheRowsOfItsHostsInAscendingOrder) {
   EXPECT_EQ(local_rows(ShardingStrategy::kDiv, 1, 3), (std::vector<int64_t>{3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(local_rows(ShardingStrategy::kMod, 1, 3), (std::vector<int64_t>{1, 2, 5, 6, 9, 10}));
   EXPECT_EQ(local_rows(ShardingStrategy::kMod, 3, 4), (std::vector<int64_t>{3, 7}));

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/distribute/embedding/internal/table_shard.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
+
 namespace keel::distribute::row_update_test {
 
 using Values = std::vector<float>;
@@ -13,12 +16,15 @@ using Values = std::vector<float>;
 Values stepped(RowUpdate update, Values weights, Values gradient) {
   update.rule = std::make_shared<SGDRule>();
   const int64_t row = 0;
-  update.apply({.values = weights.data(),
-                .slots = nullptr,
-                .dim = std::ssize(weights),
-                .row_step = std::ssize(weights),
-                .rows = {&row, 1}},
-               gradient.data(), {.learning_rate = 0.5});
+  const TableRows rows = {.values = weights.data(),
+                          .slots = nullptr,
+                          .dim = std::ssize(weights),
+                          .row_step = std::ssize(weights),
+                          .rows = {&row, 1}};
+  const Step step = {.learning_rate = 0.5};
+  update.prepare(rows, gradient.data(), step);
+  update.rule->update_rows(rows, gradient.data(), step);
+  update.clip_weights(rows);
   return weights;
 }
 
@@ -49,14 +55,18 @@ TEST(RowUpdateTest, ClipsWeightsAfterTheRule) {
 }
 
 TEST(RowUpdateTest, WithoutAccumulationARowIsSteppedAsOftenAsItStandsThere) {
-  RowUpdate update = {.rule = std::make_shared<SGDRule>(),
-                      .weight_decay_factor = 0.5,
-                      .clip_weight_max = 1,
-                      .use_gradient_accumulation = false};
-  Values weights = {8, 4, 4}, gradients = {2, -4, 6};
+  const RowUpdate update = {.rule = std::make_shared<SGDRule>(),
+                            .weight_decay_factor = 0.5,
+                            .clip_weight_max = 1,
+                            .use_gradient_accumulation = false};
+  const Values start = {8, 4, 4};
+  Values weights(3), gradients = {2, -4, 6};
+  TableShard table(1, {}, LocalRows(Partition(3, {}), 0, 1));
+  for (int64_t row = 0; row < 3; ++row) table.write(0, row, &start[row]);
+  RowKeys keys(0);
   const std::vector<int64_t> rows = {2, 2, 0};
-  update.apply({.values = weights.data(), .slots = nullptr, .dim = 1, .row_step = 1, .rows = rows},
-               gradients.data(), {.learning_rate = 0.5});
+  table.update(update, rows, gradients.data(), {.learning_rate = 0.5}, keys);
+  for (int64_t row = 0; row < 3; ++row) table.read(0, row, &weights[row]);
   // 4 -> 2 -> 1, then 0.5 -> 2.5, clipped; 8 -> 4 -> 1.
   EXPECT_EQ(weights, (Values{1, 4, 1}));
 }

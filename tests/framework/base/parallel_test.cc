@@ -13,7 +13,11 @@
 
 #include <keel/framework/base/errors.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::parallel_test {
+
+using testing_support::message_of;
 
 // Restores the number of workers at the end of a test.
 class ParallelTest : public testing::Test {
@@ -66,20 +70,19 @@ TEST_F(ParallelTest, TheExceptionOfTheLowestBlockReachesTheCaller) {
   for (const int workers : {1, 2, 4}) {
     set_num_workers(workers);
     std::atomic<int> finished = 0;
-    try {
-      parallel_for(64, 1, [&](int64_t begin, int64_t) {
-        if (begin == 17 || begin == 18 || begin == 60) throw std::out_of_range(str(begin));
-        ++finished;
-      });
-      ADD_FAILURE() << "nothing was thrown";
-    } catch (const std::out_of_range& error) {
-      EXPECT_STREQ(error.what(), "17");
-    }
+    EXPECT_EQ(message_of<std::out_of_range>([&] {
+                parallel_for(64, 1, [&](int64_t begin, int64_t) {
+                  if (begin == 17 || begin == 18 || begin == 60)
+                    throw std::out_of_range(str(begin));
+                  ++finished;
+                });
+              }),
+              "17");
     EXPECT_EQ(finished, 61);
   }
 }
 
-TEST_F(ParallelTest, ALoopRunsAfterOneThatThrew) {
+TEST_F(ParallelTest, ALoopRunsAfterAnotherThrew) {
   set_num_workers(2);
   EXPECT_THROW(parallel_for(8, 1, [](int64_t, int64_t) { throw ValueError("no"); }), ValueError);
   EXPECT_EQ(blocks_of(8, 1).size(), 8U);
@@ -126,7 +129,7 @@ TEST_F(ParallelTest, LoopsOfSeveralThreadsTakeTurns) {
   EXPECT_EQ(total, 4 * 50 * 64);
 }
 
-TEST_F(ParallelTest, TheNumberOfWorkersIsWhatWasSet) {
+TEST_F(ParallelTest, ReturnsTheNumberOfWorkersThatWasSet) {
   set_num_workers(3);
   EXPECT_EQ(num_workers(), 3);
   EXPECT_THROW(set_num_workers(0), ValueError);

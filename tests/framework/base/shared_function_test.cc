@@ -18,7 +18,7 @@ TEST(SharedFunctionTest, IsEmptyByDefaultAndOfAnEmptyFunction) {
   EXPECT_NE(Function(), Function(twice));
 }
 
-TEST(SharedFunctionTest, CallsWhatItWasMadeFrom) {
+TEST(SharedFunctionTest, CallsItsFunction) {
   int by = 5;
   EXPECT_EQ(Function(twice)(4), 8);
   EXPECT_EQ(Function([by](int x) { return by * x; })(4), 20);
@@ -32,20 +32,20 @@ TEST(SharedFunctionTest, CopiesAreEqual) {
   EXPECT_EQ(f.identity(), copy.identity());
 }
 
-TEST(SharedFunctionTest, APlainFunctionIsEqualToItselfHoweverItComes) {
+TEST(SharedFunctionTest, PlainFunctionsCompareByAddress) {
   EXPECT_EQ(Function(twice), Function(&twice));
   EXPECT_EQ(Function(twice), Function(std::function<int(int)>(twice)));
   EXPECT_NE(Function(twice), Function(thrice));
 }
 
-TEST(SharedFunctionTest, ALambdaThatCapturesNothingIsEqualToItselfOnly) {
+TEST(SharedFunctionTest, CapturelessLambdasCompareByType) {
   const auto one = [](int x) { return x; };
   const auto other = [](int x) { return x; };
   EXPECT_EQ(Function(one), Function(one));
   EXPECT_NE(Function(one), Function(other));
 }
 
-TEST(SharedFunctionTest, EachCopyOfAnObjectWithStateIsAFunctionOfItsOwn) {
+TEST(SharedFunctionTest, EachStatefulObjectIsADifferentFunction) {
   const auto counter = [count = 0](int x) mutable { return count += x; };
   EXPECT_NE(Function(counter), Function(counter));
 }

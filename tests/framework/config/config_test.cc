@@ -1,8 +1,14 @@
 #include <keel/framework/config/config.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::config_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 TEST(ConfigTest, HoldsOneValueOfItsKind) {
   EXPECT_TRUE(Config().is_null());
@@ -17,14 +23,14 @@ TEST(ConfigTest, HoldsOneValueOfItsKind) {
   EXPECT_FALSE(Config(true).is_number());
 }
 
-TEST(ConfigTest, NumbersAndIntegersMeetWhereTheyCan) {
+TEST(ConfigTest, IntegersAndDoublesConvertWhereExact) {
   EXPECT_EQ(Config(3).number(), 3.0);
   EXPECT_EQ(Config(3.0).integer(), 3);
   EXPECT_THROW(Config(3.5).integer(), TypeError);
   EXPECT_NE(Config(3), Config(3.0));
 }
 
-TEST(ConfigTest, AWrongKindIsATypeErrorThatNamesWhatWasFound) {
+TEST(ConfigTest, AWrongKindIsATypeErrorThatNamesTheKind) {
   EXPECT_THROW(Config("x").boolean(), TypeError);
   EXPECT_THROW(Config(true).integer(), TypeError);
   EXPECT_THROW(Config().number(), TypeError);
@@ -35,11 +41,7 @@ TEST(ConfigTest, AWrongKindIsATypeErrorThatNamesWhatWasFound) {
   EXPECT_THROW(Config::list({}).set("x", 1), TypeError);
   EXPECT_THROW(Config::list({}).erase("x"), TypeError);
   EXPECT_THROW(Config::dict().push_back(1), TypeError);
-  try {
-    Config::list({}).string();
-  } catch (const TypeError& error) {
-    EXPECT_NE(std::string(error.what()).find("a list"), std::string::npos);
-  }
+  EXPECT_THAT(message_of<TypeError>([] { Config::list({}).string(); }), HasSubstr("a list"));
 }
 
 TEST(ConfigTest, KeysKeepTheirOrder) {
@@ -101,7 +103,7 @@ struct PointOptions {
   }
 };
 
-TEST(ConfigTest, OptionsComeBackFromTheirConfig) {
+TEST(ConfigTest, OptionsRoundTripThroughTheirConfig) {
   const Config config = to_config(PointOptions{.x = 5, .name = "q"});
   EXPECT_EQ(config, Config::dict({{"x", 5}, {"y", 2.0}, {"name", "q"}}));
   EXPECT_EQ(to_config(from_config<PointOptions>(config, "Point")), config);
@@ -109,22 +111,17 @@ TEST(ConfigTest, OptionsComeBackFromTheirConfig) {
 }
 
 TEST(ConfigTest, UnknownKeysAndWrongKindsNameTheClassAndTheKey) {
-  const auto message_of = [](const Config& config) -> std::string {
-    try {
-      from_config<PointOptions>(config, "Point");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [](const Config& config) -> std::string {
+    return message_of<Error>([&] { from_config<PointOptions>(config, "Point"); });
   };
   EXPECT_THROW(from_config<PointOptions>(Config::dict({{"z", 1}}), "Point"), ValueError);
   EXPECT_THROW(from_config<PointOptions>(Config::dict({{"x", "1"}}), "Point"), TypeError);
-  const std::string unknown = message_of(Config::dict({{"z", 1}}));
-  EXPECT_NE(unknown.find("Point"), std::string::npos);
-  EXPECT_NE(unknown.find("'z'"), std::string::npos);
-  const std::string wrong = message_of(Config::dict({{"y", "1"}}));
-  EXPECT_NE(wrong.find("Point"), std::string::npos);
-  EXPECT_NE(wrong.find("'y'"), std::string::npos);
+  const std::string unknown = message(Config::dict({{"z", 1}}));
+  EXPECT_THAT(unknown, HasSubstr("Point"));
+  EXPECT_THAT(unknown, HasSubstr("'z'"));
+  const std::string wrong = message(Config::dict({{"y", "1"}}));
+  EXPECT_THAT(wrong, HasSubstr("Point"));
+  EXPECT_THAT(wrong, HasSubstr("'y'"));
 }
 
 }  // namespace keel::config_test

@@ -1,8 +1,14 @@
 #include <keel/framework/config/dtype_policy.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::dtype_policy_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 // Restores the global policy after each test.
 class DTypePolicyTest : public testing::Test {
@@ -13,7 +19,7 @@ class DTypePolicyTest : public testing::Test {
   const DTypePolicy before_ = dtype_policy();
 };
 
-TEST_F(DTypePolicyTest, NamesAreKerass) {
+TEST_F(DTypePolicyTest, NamesMatchKeras) {
   const DTypePolicy mixed = "mixed_bfloat16";
   EXPECT_EQ(mixed.name(), "mixed_bfloat16");
   EXPECT_EQ(mixed.variable_dtype(), DType::kFloat32);
@@ -25,19 +31,14 @@ TEST_F(DTypePolicyTest, NamesAreKerass) {
   EXPECT_NE(mixed, DType::kFloat32);
 }
 
-TEST_F(DTypePolicyTest, PoliciesNotOfferedSaySo) {
+TEST_F(DTypePolicyTest, UnsupportedPoliciesAreErrors) {
   for (const char* name : {"mixed_float16", "float16", "bfloat16"}) {
-    try {
-      (void)DTypePolicy(name);
-      FAIL() << name;
-    } catch (const NotImplementedError& error) {
-      EXPECT_NE(std::string(error.what()).find(name), std::string::npos);
-    }
+    EXPECT_THAT(message_of<NotImplementedError>([&] { (void)DTypePolicy(name); }), HasSubstr(name));
   }
   EXPECT_THROW(DTypePolicy("mixed"), ValueError);
 }
 
-TEST_F(DTypePolicyTest, WeightsInInt8AreAPolicyBeforeAnother) {
+TEST_F(DTypePolicyTest, Int8WeightsArePrefixedToAnotherPolicy) {
   for (const char* name : {"int8_from_float32", "int8_from_mixed_bfloat16"}) {
     const DTypePolicy policy = name;
     EXPECT_EQ(policy.name(), name);
@@ -62,7 +63,7 @@ TEST_F(DTypePolicyTest, WeightsInInt8AreAPolicyBeforeAnother) {
   EXPECT_THROW((void)DTypePolicy("int8_from_"), ValueError);
 }
 
-TEST_F(DTypePolicyTest, ConfigsOfWeightsInInt8AreKerass) {
+TEST_F(DTypePolicyTest, ConfigsOfInt8WeightsMatchKeras) {
   EXPECT_EQ(to_json(encode(DTypePolicy("int8_from_float32"))),
             R"({"module": "keras.dtype_policies", "class_name": "QuantizedDTypePolicy", )"
             R"("config": {"mode": "int8", "source_name": "float32"}, "registered_name": null})");
@@ -77,7 +78,7 @@ TEST_F(DTypePolicyTest, ConfigsOfWeightsInInt8AreKerass) {
   }
 }
 
-TEST_F(DTypePolicyTest, TheGlobalOneIsWhatPoliciesAreByDefault) {
+TEST_F(DTypePolicyTest, TheGlobalPolicyIsTheDefault) {
   EXPECT_EQ(dtype_policy(), DType::kFloat32);
   set_dtype_policy("mixed_bfloat16");
   EXPECT_EQ(dtype_policy().name(), "mixed_bfloat16");
@@ -87,7 +88,7 @@ TEST_F(DTypePolicyTest, TheGlobalOneIsWhatPoliciesAreByDefault) {
   EXPECT_EQ(dtype_policy().name(), "mixed_bfloat16");
 }
 
-TEST_F(DTypePolicyTest, ConfigsAreKerass) {
+TEST_F(DTypePolicyTest, ConfigsMatchKeras) {
   const Config mixed = encode(DTypePolicy("mixed_bfloat16"));
   EXPECT_EQ(to_json(mixed), R"({"module": "keras", "class_name": "DTypePolicy", )"
                             R"("config": {"name": "mixed_bfloat16"}, "registered_name": null})");

@@ -6,13 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/config/config.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::json_test {
 
-TEST(JsonTest, WritesWhatPythonWrites) {
+using testing::HasSubstr;
+using testing_support::message_of;
+
+TEST(JsonTest, WritesTheFormOfPython) {
   const Config config = Config::dict({{"b", Config::list({1, 2.0, Config(), true, false, -7})},
                                       {"a", "text"},
                                       {"empty", Config::dict()},
@@ -49,21 +55,21 @@ TEST(JsonTest, WritesDoublesAsPythonsRepr) {
   for (const auto& [value, text] : cases) EXPECT_EQ(to_json(value), text);
 }
 
-TEST(JsonTest, EscapesWhatIsNotPlainAscii) {
+TEST(JsonTest, EscapesNonAsciiAndControlCharacters) {
   EXPECT_EQ(to_json("\xC3\xA9\x01\x7F\xF0\x9F\x98\x80\"\\/\n\r\t\b\f"),
             R"("\u00e9\u0001\u007f\ud83d\ude00\"\\/\n\r\t\b\f")");
   EXPECT_EQ(to_json(Config::dict({{"\xE2\x82\xAC", 1}})), R"({"\u20ac": 1})");
   EXPECT_EQ(to_json(std::string("a\0b", 3)), R"("a\u0000b")");
 }
 
-TEST(JsonTest, RefusesToWriteBrokenUtf8) {
+TEST(JsonTest, RejectsToWriteBrokenUtf8) {
   for (const char* text : {"\xFF", "\xC3", "\xC3(", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80",
                            "\xF5\x80\x80\x80", "\xF0\x80\x80\x80", "\x80", "ab\xE2\x82"}) {
     EXPECT_THROW(to_json(text), ValueError) << text;
   }
 }
 
-TEST(JsonTest, ReadsWhatItWrites) {
+TEST(JsonTest, RoundTrips) {
   const Config config = Config::dict(
       {{"z", Config::list({int64_t{9223372036854775807}, std::numeric_limits<int64_t>::min(), 0.1,
                            1e-300, -0.0, "\xF0\x9F\x98\x80\xC3\xA9\n\"", true, Config()})},
@@ -71,7 +77,7 @@ TEST(JsonTest, ReadsWhatItWrites) {
   EXPECT_EQ(parse_json(to_json(config)), config);
 }
 
-TEST(JsonTest, RandomDoublesComeBackBitForBit) {
+TEST(JsonTest, RandomDoublesRoundTripBitForBit) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 20000; ++i) {
     const uint64_t bits = random();
@@ -84,7 +90,7 @@ TEST(JsonTest, RandomDoublesComeBackBitForBit) {
   }
 }
 
-TEST(JsonTest, KeepsIntegersAndDoublesApart) {
+TEST(JsonTest, DistinguishesIntegersAndDoubles) {
   EXPECT_TRUE(parse_json("3").is_integer());
   EXPECT_FALSE(parse_json("3.0").is_integer());
   EXPECT_FALSE(parse_json("3e0").is_integer());
@@ -120,12 +126,12 @@ TEST(JsonTest, DecodesEscapes) {
   EXPECT_EQ(parse_json(R"("\u00e9\ud83d\ude00\/\b")").string(), "\xC3\xA9\xF0\x9F\x98\x80/\b");
 }
 
-TEST(JsonTest, OfEqualKeysTheLastWinsAtThePlaceOfTheFirst) {
+TEST(JsonTest, OfDuplicateKeysTheLastValueWinsAtTheFirstPosition) {
   EXPECT_EQ(to_json(parse_json(R"({"a": 1, "b": 2, "a": 3, "c": 4, "b": 5})")),
             R"({"a": 3, "b": 5, "c": 4})");
 }
 
-TEST(JsonTest, RefusesWhatIsNotJson) {
+TEST(JsonTest, RejectsMalformedJson) {
   for (const char* text :
        {"",          " ",        "{",     "[1,]",        "{\"a\"}",   "{\"a\":1,}", "nul",
         "NaNs",      "1NaN",     "NaN1",  "-NaN",        "+Infinity", "--Infinity", "Infinity.5",
@@ -135,15 +141,10 @@ TEST(JsonTest, RefusesWhatIsNotJson) {
   }
 }
 
-TEST(JsonTest, AMistakeIsReportedWithItsOffset) {
+TEST(JsonTest, SyntaxErrorsNameTheOffset) {
   for (const std::string text : {"[1, 2, x]", "[NaN, 2 x]"}) {
-    try {
-      parse_json(text);
-      ADD_FAILURE() << text;
-    } catch (const ValueError& error) {
-      EXPECT_NE(std::string(error.what()).find(str("offset ", text.find('x'))), std::string::npos)
-          << error.what();
-    }
+    EXPECT_THAT(message_of<ValueError>([&] { parse_json(text); }),
+                HasSubstr(str("offset ", text.find('x'))));
   }
 }
 

@@ -1,32 +1,30 @@
-#include <keel/framework/data/example_parser.h>
-
+// Tests framework/data/example.cc and internal/example_wire.cc.
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::data::example_parser_test {
+
+using testing::HasSubstr;
+using testing_support::floats;
+using testing_support::ids;
+using testing_support::message_of;
+using testing_support::strings;
+using testing_support::TemporaryFolder;
 
 using Int64s = std::vector<int64_t>;
 using Floats = std::vector<float>;
 using Strings = std::vector<std::string>;
-
-Tensor ints(const Int64s& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
-Tensor floats(const Floats& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
-Tensor strings(const Strings& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
 
 // Builds wire format by hand. All lengths here are below 128.
 std::string field(int number, const std::string& bytes) {
@@ -57,9 +55,9 @@ std::string error(const Strings& examples, const FeatureSpecs& specs) {
 TEST(ExampleParserTest, FixedFeaturesBecomeDenseTensors) {
   const Tensor serialized = strings({
       serialize_example(
-          {{"id", ints({7})}, {"place", floats({1, 2, 3, 4})}, {"name", strings({"a"})}}),
+          {{"id", ids({7})}, {"place", floats({1, 2, 3, 4})}, {"name", strings({"a"})}}),
       serialize_example(
-          {{"id", ints({-8})}, {"place", floats({5, 6, 7, 8})}, {"name", strings({""})}}),
+          {{"id", ids({-8})}, {"place", floats({5, 6, 7, 8})}, {"name", strings({""})}}),
   });
   const Tensors out =
       parse_example(serialized, {{"id", FixedLenFeature{.dtype = DType::kInt64}},
@@ -75,8 +73,8 @@ TEST(ExampleParserTest, FixedFeaturesBecomeDenseTensors) {
 
 TEST(ExampleParserTest, FeaturesOfAnyLengthBecomeSparseOrRaggedTensors) {
   const Tensor serialized =
-      strings({serialize_example({{"x", ints({1, 2})}}), serialize_example({}),
-               serialize_example({{"x", Tensor()}}), serialize_example({{"x", ints({3, 4, 5})}})});
+      strings({serialize_example({{"x", ids({1, 2})}}), serialize_example({}),
+               serialize_example({{"x", Tensor()}}), serialize_example({{"x", ids({3, 4, 5})}})});
   const SparseTensor sparse =
       parse_example(serialized, one(VarLenFeature{DType::kInt64}))["x"].leaf().sparse();
   sparse.validate("test");
@@ -98,19 +96,19 @@ TEST(ExampleParserTest, MissingFeaturesTakeTheDefaultValue) {
   };
   EXPECT_EQ(parsed({}, Tensor::scalar<float>(0.5F)).to_vector<float>(), Floats({0.5F, 0.5F}));
   EXPECT_EQ(parsed({2}, Tensor::scalar<int64_t>(3)).to_vector<int64_t>(), Int64s({3, 3, 3, 3}));
-  EXPECT_EQ(parsed({2}, ints({3, 4})).to_vector<int64_t>(), Int64s({3, 4, 3, 4}));
+  EXPECT_EQ(parsed({2}, ids({3, 4})).to_vector<int64_t>(), Int64s({3, 4, 3, 4}));
   EXPECT_EQ(parsed({}, Tensor::scalar<std::string>("?")).to_vector<std::string>(),
             Strings({"?", "?"}));
 }
 
-TEST(ExampleParserTest, AFeatureThatNoSpecNamesIsLeftOutUnread) {
+TEST(ExampleParserTest, FeaturesWithoutASpecAreSkipped) {
   const std::string bytes = example(entry("other", "\x1F damaged") + entry("x", packed_ints("\5")));
   const Tensors out = parse_example(strings({bytes}), fixed_int());
   EXPECT_EQ(out.entries().size(), 1U);
   EXPECT_EQ(out["x"].tensor().item<int64_t>(), 5);
 }
 
-TEST(ExampleParserTest, TheLastOfANameThatComesTwiceCounts) {
+TEST(ExampleParserTest, OfDuplicateFeaturesTheLastCounts) {
   const std::string first = entry("x", packed_ints("\5"));
   EXPECT_EQ(parsed_ints(example(first + entry("y", "") + entry("x", packed_ints("\6\7")))),
             Int64s({6, 7}));
@@ -137,7 +135,7 @@ TEST(ExampleParserTest, ListsMayBePackedOrNot) {
 TEST(ExampleParserTest, IntegersAreReadInFullRange) {
   const Int64s values = {
       0, -1, 127, 128, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
-  EXPECT_EQ(parsed_ints(serialize_example({{"x", ints(values)}})), values);
+  EXPECT_EQ(parsed_ints(serialize_example({{"x", ids(values)}})), values);
 }
 
 TEST(ExampleParserTest, FieldsOfLaterVersionsAreSkipped) {
@@ -151,12 +149,12 @@ TEST(ExampleParserTest, FieldsOfLaterVersionsAreSkipped) {
 }
 
 TEST(ExampleParserTest, ErrorsNameExampleFeatureExpectedAndReceived) {
-  const std::string good = serialize_example({{"x", ints({1, 2})}});
+  const std::string good = serialize_example({{"x", ids({1, 2})}});
   EXPECT_EQ(error<ValueError>({good, serialize_example({})}, fixed_int({2})),
             "parse_example: example 1, feature 'x': is missing and has no default value");
-  EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ints({1, 2, 3})}})}, fixed_int({2})),
+  EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ids({1, 2, 3})}})}, fixed_int({2})),
             "parse_example: example 1, feature 'x': expected 2 values for shape (2,), received 3");
-  EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ints({})}})}, fixed_int({2})),
+  EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ids({})}})}, fixed_int({2})),
             "parse_example: example 1, feature 'x': expected 2 values for shape (2,), received 0");
   EXPECT_EQ(error<TypeError>({good, serialize_example({{"x", floats({1})}})}, fixed_int({2})),
             "parse_example: example 1, feature 'x': expected int64, received float32");
@@ -165,11 +163,11 @@ TEST(ExampleParserTest, ErrorsNameExampleFeatureExpectedAndReceived) {
             "parse_example: example 1, feature 'x': expected int64, received string");
 }
 
-TEST(ExampleParserTest, TheFirstBadExampleIsTheOneThatIsNamed) {
-  Strings examples(1000, serialize_example({{"x", ints({1})}}));
+TEST(ExampleParserTest, TheFirstInvalidExampleIsNamed) {
+  Strings examples(1000, serialize_example({{"x", ids({1})}}));
   for (const size_t bad : {900, 300, 700}) examples[bad] = serialize_example({});
   set_num_workers(4);
-  EXPECT_NE(error<ValueError>(examples, fixed_int()).find("example 300,"), std::string::npos);
+  EXPECT_THAT(error<ValueError>(examples, fixed_int()), HasSubstr("example 300,"));
   set_num_workers(1);
 }
 
@@ -181,8 +179,7 @@ TEST(ExampleParserTest, MalformedBytesAreErrors) {
   for (const std::string& bytes :
        {std::string("x"), std::string("\x08\x01"), std::string("\x0A"), std::string("\x00", 1),
         std::string("\x0B"), too_long, field(1, "\x08\x01"), field(1, field(1, "\x08\x01"))}) {
-    EXPECT_NE(error<ValueError>({bytes}, fixed_int()).find("are not a tf.Example"),
-              std::string::npos);
+    EXPECT_THAT(error<ValueError>({bytes}, fixed_int()), HasSubstr("are not a tf.Example"));
   }
   const std::string long_varint = std::string(10, '\x80') + "\x01";
   for (const std::string& feature :
@@ -194,15 +191,14 @@ TEST(ExampleParserTest, MalformedBytesAreErrors) {
                 "parse_example: example 0, feature 'x': the bytes are malformed");
     }
   }
-  EXPECT_NE(
-      error<ValueError>({example(entry("x", field(2, field(1, "abc"))))}, one(FixedLenFeature{}))
-          .find("malformed"),
-      std::string::npos);
+  EXPECT_THAT(
+      error<ValueError>({example(entry("x", field(2, field(1, "abc"))))}, one(FixedLenFeature{})),
+      HasSubstr("malformed"));
 }
 
 // Parsing arbitrary bytes either gives well-formed tensors or throws.
-TEST(ExampleParserTest, BytesThatAreChangedAtRandomDoNoHarm) {
-  const std::string good = serialize_example({{"a", ints({1, 300, -1})},
+TEST(ExampleParserTest, RandomlyChangedBytesAreSafe) {
+  const std::string good = serialize_example({{"a", ids({1, 300, -1})},
                                               {"b", floats({1, 2})},
                                               {"c", strings({"one", "two"})},
                                               {"d", Tensor()}});
@@ -249,7 +245,7 @@ TEST(ExampleParserTest, SpecsAreCheckedWhenTheParserIsMade) {
 
 TEST(ExampleParserTest, OnlyABatchOfStringsIsParsed) {
   const ExampleParser parse(fixed_int());
-  EXPECT_THROW(parse(ints({1})), TypeError);
+  EXPECT_THROW(parse(ids({1})), TypeError);
   EXPECT_THROW(parse(Tensor::scalar<std::string>("")), ValueError);
   EXPECT_THROW(parse(Tensors::list({})), TypeError);
   EXPECT_EQ(parse(strings({}))["x"].tensor().shape(), Shape({0}));
@@ -257,13 +253,13 @@ TEST(ExampleParserTest, OnlyABatchOfStringsIsParsed) {
   EXPECT_EQ(none["x"].leaf().sparse().dense_shape, Shape({0, 0}));
 }
 
-TEST(ExampleParserTest, TheNumberOfWorkersChangesNothing) {
+TEST(ExampleParserTest, ResultsDoNotDependOnTheNumberOfWorkers) {
   Strings examples;
   Int64s expected;
   for (int64_t i = 0; i < 1000; ++i) {
     const Int64s values(static_cast<size_t>(i % 7), i);
     expected.insert(expected.end(), values.begin(), values.end());
-    examples.push_back(serialize_example({{"x", ints(values)}, {str("y", i % 3), floats({1})}}));
+    examples.push_back(serialize_example({{"x", ids(values)}, {str("y", i % 3), floats({1})}}));
   }
   for (const int workers : {1, 4}) {
     set_num_workers(workers);
@@ -274,10 +270,10 @@ TEST(ExampleParserTest, TheNumberOfWorkersChangesNothing) {
 }
 
 TEST(ExampleParserTest, RecordsOfAFileAreBatchedAndParsed) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     TFRecordWriter writer(folder / "a.gz", {.compression_type = "GZIP"});
-    for (int64_t i = 0; i < 10; ++i) writer.write(serialize_example({{"x", ints({i})}}));
+    for (int64_t i = 0; i < 10; ++i) writer.write(serialize_example({{"x", ids({i})}}));
   }
   const Dataset rows = TFRecordDataset(folder / "a.gz", {.compression_type = "GZIP"})
                            .batch(4)
@@ -289,10 +285,10 @@ TEST(ExampleParserTest, RecordsOfAFileAreBatchedAndParsed) {
 
 TEST(SerializeExampleTest, EqualFeaturesMakeEqualBytes) {
   const std::map<std::string, Tensor> features = {
-      {"b", ints({1})}, {"a", floats({2})}, {"c", Tensor::from<bool>({true, false}, {2})}};
+      {"b", ids({1})}, {"a", floats({2})}, {"c", Tensor::from<bool>({true, false}, {2})}};
   const std::string bytes = serialize_example(features);
   EXPECT_EQ(bytes, serialize_example(features));
-  EXPECT_EQ(serialize_example({{"x", ints({5})}}), example(entry("x", packed_ints("\5"))));
+  EXPECT_EQ(serialize_example({{"x", ids({5})}}), example(entry("x", packed_ints("\5"))));
   const Tensors out = parse_example(strings({bytes}),
                                     {{"c", FixedLenFeature{.shape = {2}, .dtype = DType::kInt64}}});
   EXPECT_EQ(out["c"].tensor().to_vector<int64_t>(), Int64s({1, 0}));

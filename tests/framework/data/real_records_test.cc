@@ -7,13 +7,15 @@
 #include <map>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/data/csv/csv.h>
-#include <keel/framework/data/example_parser.h>
 #include <keel/framework/data/tfrecord.h>
 
 namespace keel::data::real_records_test {
+
+using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
@@ -113,7 +115,7 @@ int left_over(const Rows& of, const Rows& without) {
   return out;
 }
 
-TEST(RealRecordsTest, TaxiRidesAreThoseOfTheTable) {
+TEST(RealRecordsTest, TaxiRidesMatchTheTable) {
   if (!fs::exists(interop_folder() / "tfrecord") || !fs::exists(data_folder() / "chicago_taxi")) {
     GTEST_SKIP() << "no data: " << interop_folder() << ", " << data_folder();
   }
@@ -152,7 +154,7 @@ TEST(RealRecordsTest, EventFilesAreRead) {
     TFRecordReader reader(file);
     std::string record;
     ASSERT_TRUE(reader.next(record));
-    EXPECT_NE(record.find("brain.Event:"), std::string::npos);
+    EXPECT_THAT(record, HasSubstr("brain.Event:"));
     while (reader.next(record)) EXPECT_FALSE(record.empty());
   }
 }

@@ -1,14 +1,24 @@
+// Tests framework/data/internal/compressed_file.cc.
 #include <keel/framework/data/tfrecord.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/internal/crc32c.h>
 #include <keel/framework/data/internal/compressed_file.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::data::tfrecord_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 using Strings = std::vector<std::string>;
 
@@ -52,10 +62,6 @@ std::pair<std::string, int> error_of(const std::string& file, const std::string&
   return {message, before};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The header and the checksum, written by hand.
 std::string framed(const std::string& record, uint64_t claimed_length) {
   const auto bytes_of = [](auto value) {
@@ -66,7 +72,7 @@ std::string framed(const std::string& record, uint64_t claimed_length) {
 }
 
 TEST(TFRecordTest, RecordsAreReadAsTheyWereWritten) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const std::string& type : kTypes) {
     write_records(folder / "a", some_records(), type);
     EXPECT_EQ(read_records(folder / "a", {.compression_type = type}), some_records()) << type;
@@ -75,14 +81,14 @@ TEST(TFRecordTest, RecordsAreReadAsTheyWereWritten) {
   }
 }
 
-TEST(TFRecordTest, AFileIsLengthAndChecksumThenBytesAndChecksum) {
-  const TempFolder folder;
+TEST(TFRecordTest, FramesRecordsWithLengthAndChecksums) {
+  const TemporaryFolder folder;
   write_records(folder / "a", {"abc", ""});
   EXPECT_EQ(read_bytes(folder / "a"), framed("abc", 3) + framed("", 0));
 }
 
 TEST(TFRecordTest, AFileWithoutRecordsHasNone) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const std::string& type : kTypes) {
     write_records(folder / "none", {}, type);
     EXPECT_TRUE(read_records(folder / "none", {.compression_type = type}).empty());
@@ -93,7 +99,7 @@ TEST(TFRecordTest, AFileWithoutRecordsHasNone) {
 }
 
 TEST(TFRecordTest, SeveralGzipStreamsInAFileAreOne) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_records(folder / "a", {"one"}, "GZIP");
   write_records(folder / "b", {"two", "three"}, "GZIP");
   write_bytes(folder / "both", read_bytes(folder / "a") + read_bytes(folder / "b"));
@@ -101,8 +107,8 @@ TEST(TFRecordTest, SeveralGzipStreamsInAFileAreOne) {
             Strings({"one", "two", "three"}));
 }
 
-TEST(TFRecordTest, WhatWasFlushedCanBeRead) {
-  const TempFolder folder;
+TEST(TFRecordTest, FlushedRecordsCanBeRead) {
+  const TemporaryFolder folder;
   for (const std::string& type : kTypes) {
     TFRecordWriter writer(folder / "a", {.compression_type = type});
     writer.write("now");
@@ -116,8 +122,8 @@ TEST(TFRecordTest, WhatWasFlushedCanBeRead) {
   }
 }
 
-TEST(TFRecordTest, AFileThatIsCutOffIsAnErrorThatNamesFileAndOffset) {
-  const TempFolder folder;
+TEST(TFRecordTest, ATruncatedFileIsAnErrorThatNamesFileAndOffset) {
+  const TemporaryFolder folder;
   write_records(folder / "whole", {"0123456789", "abc"});
   const std::string whole = read_bytes(folder / "whole");
   constexpr size_t kSecond = 8 + 4 + 10 + 4;
@@ -126,40 +132,40 @@ TEST(TFRecordTest, AFileThatIsCutOffIsAnErrorThatNamesFileAndOffset) {
     write_bytes(folder / "cut", whole.substr(0, size));
     const auto [message, before] = error_of(folder / "cut");
     EXPECT_EQ(before, size < kSecond ? 0 : 1);
-    EXPECT_TRUE(contains(message, folder / "cut")) << message;
-    EXPECT_TRUE(contains(message, size < kSecond ? "offset 0:" : "offset 26:")) << message;
-    EXPECT_TRUE(contains(message, "is truncated")) << message;
+    EXPECT_THAT(message, HasSubstr(folder / "cut"));
+    EXPECT_THAT(message, HasSubstr(size < kSecond ? "offset 0:" : "offset 26:"));
+    EXPECT_THAT(message, HasSubstr("is truncated"));
   }
 }
 
-TEST(TFRecordTest, ACompressedFileThatIsCutOffIsAnErrorToo) {
-  const TempFolder folder;
+TEST(TFRecordTest, ATruncatedCompressedFileIsAnError) {
+  const TemporaryFolder folder;
   for (const std::string type : {"GZIP", "ZLIB"}) {
     write_records(folder / "whole", some_records(), type);
     const std::string whole = read_bytes(folder / "whole");
     for (size_t size = 1; size < whole.size(); size += 1 + whole.size() / 20) {
       write_bytes(folder / "cut", whole.substr(0, size));
-      EXPECT_TRUE(contains(error_of(folder / "cut", type).first, folder / "cut"));
+      EXPECT_THAT(error_of(folder / "cut", type).first, HasSubstr(folder / "cut"));
     }
     write_bytes(folder / "cut", whole.substr(0, whole.size() - 1));
-    EXPECT_TRUE(contains(error_of(folder / "cut", type).first, "is truncated"));
+    EXPECT_THAT(error_of(folder / "cut", type).first, HasSubstr("is truncated"));
   }
 }
 
-TEST(TFRecordTest, AnyByteThatChangedIsNoticed) {
-  const TempFolder folder;
+TEST(TFRecordTest, AnyChangedByteIsDetected) {
+  const TemporaryFolder folder;
   write_records(folder / "whole", {"0123456789", "abc"});
   const std::string whole = read_bytes(folder / "whole");
   for (size_t i = 0; i < whole.size(); ++i) {
     std::string damaged = whole;
     damaged[i] ^= 4;
     write_bytes(folder / "damaged", damaged);
-    EXPECT_TRUE(contains(error_of(folder / "damaged").first, "does not match its checksum")) << i;
+    EXPECT_THAT(error_of(folder / "damaged").first, HasSubstr("does not match its checksum")) << i;
   }
 }
 
 TEST(TFRecordTest, DamagedCompressedDataIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_records(folder / "whole", some_records(), "GZIP");
   const std::string whole = read_bytes(folder / "whole");
   for (size_t i = 0; i < whole.size(); i += 1 + whole.size() / 40) {
@@ -169,35 +175,35 @@ TEST(TFRecordTest, DamagedCompressedDataIsAnError) {
     try {  // some bits of the gzip header, such as the time, have no effect
       EXPECT_EQ(read_records(folder / "damaged", {.compression_type = "GZIP"}), some_records());
     } catch (const IoError& error) {
-      EXPECT_TRUE(contains(error.what(), folder / "damaged"));
+      EXPECT_THAT(error.what(), HasSubstr(folder / "damaged"));
     }
   }
 }
 
 // The length has a valid checksum, so only a malicious file contains it.
-TEST(TFRecordTest, ALengthThatTheFileCannotHoldIsRefusedBeforeMemoryIsTaken) {
-  const TempFolder folder;
+TEST(TFRecordTest, AnImpossibleLengthIsRejectedBeforeAllocation) {
+  const TemporaryFolder folder;
   for (const uint64_t length : {uint64_t{1} << 20, uint64_t{1} << 50, ~uint64_t{0}}) {
     write_bytes(folder / "plain", framed("abc", length));
-    EXPECT_TRUE(contains(error_of(folder / "plain").first, "bytes is truncated"));
+    EXPECT_THAT(error_of(folder / "plain").first, HasSubstr("bytes is truncated"));
     CompressedWriter gzip(folder / "gzip", Compression::kGzip, "test");
     gzip.write(framed("abc", length));
     gzip.close();
-    EXPECT_TRUE(contains(error_of(folder / "gzip", "GZIP").first, "bytes is truncated"));
+    EXPECT_THAT(error_of(folder / "gzip", "GZIP").first, HasSubstr("bytes is truncated"));
   }
 }
 
 TEST(TFRecordTest, AFileOfAnotherKindIsAnErrorWithAHint) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_records(folder / "gzip", {"a"}, "GZIP");
-  EXPECT_TRUE(contains(error_of(folder / "gzip").first, "compression_type 'GZIP'"));
+  EXPECT_THAT(error_of(folder / "gzip").first, HasSubstr("compression_type 'GZIP'"));
   write_bytes(folder / "text", "no records, but a text\n");
-  EXPECT_TRUE(contains(error_of(folder / "text").first, "not a TFRecord file"));
-  EXPECT_TRUE(contains(error_of(folder / "text", "GZIP").first, "is damaged"));
+  EXPECT_THAT(error_of(folder / "text").first, HasSubstr("not a TFRecord file"));
+  EXPECT_THAT(error_of(folder / "text", "GZIP").first, HasSubstr("is damaged"));
 }
 
 TEST(TFRecordTest, WrongOptionsAndFilesAreErrors) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   EXPECT_THROW(TFRecordReader(folder / "a", {.compression_type = "BZ2"}), ValueError);
   EXPECT_THROW(TFRecordWriter(folder / "a", {.compression_type = "BZ2"}), ValueError);
   EXPECT_THROW(TFRecordReader(folder / "missing"), IoError);
@@ -208,8 +214,8 @@ TEST(TFRecordTest, WrongOptionsAndFilesAreErrors) {
   EXPECT_THROW(TFRecordDataset(folder / "a", {.buffer_size = 0}), ValueError);
 }
 
-TEST(TFRecordDatasetTest, GivesTheRecordsOfAllFilesInOrder) {
-  const TempFolder folder;
+TEST(TFRecordDatasetTest, ReadsTheRecordsOfAllFilesInOrder) {
+  const TemporaryFolder folder;
   Strings all;
   for (int file = 0; file < 3; ++file) {
     Strings records;
@@ -229,8 +235,8 @@ TEST(TFRecordDatasetTest, GivesTheRecordsOfAllFilesInOrder) {
   EXPECT_EQ(batched, all);
 }
 
-TEST(TFRecordDatasetTest, RecordsBeforeAnErrorAreGiven) {
-  const TempFolder folder;
+TEST(TFRecordDatasetTest, RecordsBeforeAnErrorAreReturned) {
+  const TemporaryFolder folder;
   write_records(folder / "good", {"a", "b"});
   write_bytes(folder / "bad", framed("c", 1) + framed("d", 1).substr(0, 10));
   const TFRecordDataset dataset({folder / "good", folder / "bad"});
@@ -242,8 +248,8 @@ TEST(TFRecordDatasetTest, RecordsBeforeAnErrorAreGiven) {
   EXPECT_FALSE(iterator->next().has_value());
 }
 
-TEST(TFRecordDatasetTest, FilesAreOpenedWhenItIsTheirTurn) {
-  const TempFolder folder;
+TEST(TFRecordDatasetTest, FilesAreOpenedLazily) {
+  const TemporaryFolder folder;
   write_records(folder / "good", {"a"});
   const auto iterator = TFRecordDataset({folder / "good", folder / "missing"}).iterator();
   EXPECT_EQ(iterator->next()->tensor().item<std::string>(), "a");
@@ -251,8 +257,8 @@ TEST(TFRecordDatasetTest, FilesAreOpenedWhenItIsTheirTurn) {
 }
 
 // 2 MB of gzip data would expand to 2 GB.
-TEST(TFRecordTest, ARecordThatUnpacksOutOfProportionIsRefusedBeforeItTakesMemory) {
-  const TempFolder folder;
+TEST(TFRecordTest, ADecompressionBombIsRejectedBeforeAllocation) {
+  const TemporaryFolder folder;
   {
     TFRecordWriter writer(folder / "bomb", {.compression_type = "GZIP"});
     writer.write(std::string(size_t{65} << 20, '\0'));
@@ -260,13 +266,13 @@ TEST(TFRecordTest, ARecordThatUnpacksOutOfProportionIsRefusedBeforeItTakesMemory
   TFRecordReader reader(folder / "bomb", {.compression_type = "GZIP"});
   std::string record;
   const std::string message = message_of<IoError>([&] { reader.next(record); });
-  EXPECT_NE(message.find("a record of 68157440 bytes"), std::string::npos) << message;
-  EXPECT_NE(message.find("decompress it first"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("a record of 68157440 bytes"));
+  EXPECT_THAT(message, HasSubstr("decompress it first"));
   EXPECT_LT(record.capacity(), size_t{1} << 20);
 }
 
-TEST(TFRecordTest, ALongRecordOfOrdinaryBytesIsReadFromACompressedFile) {
-  const TempFolder folder;
+TEST(TFRecordTest, ALongRecordIsReadFromACompressedFile) {
+  const TemporaryFolder folder;
   std::string long_record(size_t{1} << 20, '\0');
   for (size_t i = 0; i < long_record.size(); ++i) {
     long_record[i] = static_cast<char>((i * i * 2654435761U) >> 13);

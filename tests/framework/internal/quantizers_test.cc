@@ -1,18 +1,25 @@
+// Tests framework/kernels/embedding/abs_max_rows.cc.
 #include <keel/framework/internal/quantizers.h>
 
 #include <cmath>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
 #include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/random.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::quantizers_test {
 
+using testing::StartsWith;
+using testing_support::message_of;
+
 // The values that Keras 3.15.1 stores for an Embedding of 5 rows and 4 columns with these elements.
-TEST(QuantizersTest, CodesAndScalesAreThoseOfKeras) {
+TEST(QuantizersTest, CodesAndScalesMatchKeras) {
   std::vector<float> values(20);
   for (int i = 0; i < 20; ++i) values[i] = static_cast<float>(0.5 * std::sin(1.7 * i + 0.3));
   const QuantizedTable table = abs_max_quantize(Tensor::from(values, {5, 4}), "test");
@@ -25,7 +32,7 @@ TEST(QuantizersTest, CodesAndScalesAreThoseOfKeras) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(table.scales.data<float>()[r], scales[r], 3e-5) << r;
 }
 
-TEST(QuantizersTest, HalvesGoToTheEvenCodeAndNoCodeIsBelowMinus127) {
+TEST(QuantizersTest, HalvesRoundToEvenAndCodesAreAtLeastMinus127) {
   // The scale is exactly 1, because 127 + 1e-7 rounds to 127 in float32.
   const QuantizedTable table =
       abs_max_quantize(Tensor::from<float>({-127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F}, {1, 6}), "test");
@@ -39,7 +46,7 @@ TEST(QuantizersTest, RowsOfZerosHaveAFiniteScale) {
   for (const float scale : table.scales.data<float>()) EXPECT_EQ(scale, 127 / 1e-7F);
 }
 
-TEST(QuantizersTest, AnElementIsOffByHalfACodeAtMost) {
+TEST(QuantizersTest, TheErrorIsAtMostHalfACode) {
   for (const int64_t dim : {1, 5, 16, 100}) {
     std::vector<float> values(3000 * dim);
     RandomStream{.seed = 1}.normal(values, 0, 0, 1);
@@ -52,17 +59,15 @@ TEST(QuantizersTest, AnElementIsOffByHalfACodeAtMost) {
   }
 }
 
-TEST(QuantizersTest, OnlyFiniteFloatTablesAreTaken) {
+TEST(QuantizersTest, OnlyFiniteFloatTablesAreAccepted) {
   EXPECT_THROW(abs_max_quantize(Tensor(), "test"), ValueError);
   EXPECT_THROW(abs_max_quantize(Tensor::zeros({3}), "test"), ValueError);
   EXPECT_THROW(abs_max_quantize(Tensor::zeros({3, 2}, DType::kFloat64), "test"), ValueError);
   for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    try {
-      abs_max_quantize(Tensor::from<float>({1, 2, 3, odd}, {2, 2}), "the layer");
-      FAIL();
-    } catch (const ValueError& error) {
-      EXPECT_EQ(std::string(error.what()).rfind("the layer: row 1 ", 0), 0U) << error.what();
-    }
+    EXPECT_THAT(message_of<ValueError>([&] {
+                  abs_max_quantize(Tensor::from<float>({1, 2, 3, odd}, {2, 2}), "the layer");
+                }),
+                StartsWith("the layer: row 1 "));
   }
 }
 

@@ -1,3 +1,4 @@
+// Tests framework/kernels/update_rules/stochastic_rounding.cc.
 #include <keel/framework/kernels/half.h>
 
 #include <bit>

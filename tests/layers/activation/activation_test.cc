@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/layer_contract.h"
+
 namespace keel::activation_test {
+
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(ActivationTest, AppliesItsFunction) {
   const layers::Activation relu({.activation = "relu"});
@@ -17,6 +22,13 @@ TEST(ActivationTest, CastsIntegersFirst) {
 
 TEST(ActivationTest, RejectsUnknownNames) {
   EXPECT_THROW(layers::Activation({.activation = "rleu"}), ValueError);
+}
+
+TEST(ActivationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Activation",
+                         .config = R"({"activation": "gelu"})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::activation_test

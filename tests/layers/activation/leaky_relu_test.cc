@@ -1,14 +1,16 @@
-#include <keel/layers/activation/leaky_relu.h>
-
 #include <gtest/gtest.h>
 
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/registry.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::leaky_relu_test {
 
 using layers::LeakyReLU;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Values = std::vector<float>;
 
 TEST(LeakyReLUTest, HasASlopeBelowZero) {
@@ -17,7 +19,7 @@ TEST(LeakyReLUTest, HasASlopeBelowZero) {
   EXPECT_EQ(LeakyReLU({})->get_config()["negative_slope"].number(), 0.3);
 }
 
-TEST(LeakyReLUTest, GradientsAreSlopes) {
+TEST(LeakyReLUTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(
       LeakyReLU({.negative_slope = 0.25, .dtype = DType::kFloat64}),
       testing_support::distinct_doubles({2, 4}));
@@ -34,6 +36,13 @@ TEST(LeakyReLUTest, ReadsTheNameThatKeras2HadForTheSlope) {
   const auto layer = layers::deserialize(
       parse_json(R"({"class_name": "LeakyReLU", "config": {"name": "l", "alpha": 0.5}})"));
   EXPECT_EQ(layer(Tensor::full<float>({1}, -1)).item<float>(), -0.5F);
+}
+
+TEST(LeakyReLUTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "LeakyReLU",
+                         .config = R"({"negative_slope": 0.5})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::leaky_relu_test

@@ -1,14 +1,16 @@
-#include <keel/layers/activation/prelu.h>
-
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/activation/activation.h>
+#include <keel/layers/functional/functional.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::prelu_test {
 
 using layers::PReLU;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Values = std::vector<float>;
 
 TEST(PReLUTest, LearnsASlopeForEachFeature) {
@@ -28,13 +30,13 @@ TEST(PReLUTest, SharesSlopesAlongAxes) {
   EXPECT_EQ(all->alpha().shape(), Shape({1, 1}));
 }
 
-TEST(PReLUTest, GradientsAreSlopes) {
+TEST(PReLUTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(
       PReLU({.alpha_initializer = "ones", .shared_axes = {{1}}, .dtype = DType::kFloat64}),
       testing_support::distinct_doubles({2, 3, 2}));
 }
 
-TEST(PReLUTest, TakesARegularizerAndAConstraint) {
+TEST(PReLUTest, AcceptsARegularizerAndAConstraint) {
   const PReLU layer(
       {.alpha_initializer = "ones", .alpha_regularizer = "l2", .alpha_constraint = "non_neg"});
   layer(Tensor::zeros({1, 3}));
@@ -43,11 +45,20 @@ TEST(PReLUTest, TakesARegularizerAndAConstraint) {
   EXPECT_TRUE(layer->alpha().constraint());
 }
 
-TEST(PReLUTest, RejectsAxesAndShapesThatDoNotFit) {
+TEST(PReLUTest, RejectsIncompatibleAxesAndShapes) {
   EXPECT_THROW(PReLU({.shared_axes = {{0}}})(Tensor::zeros({1, 3})), ValueError);
   EXPECT_THROW(PReLU({.shared_axes = {{2}}})(Tensor::zeros({1, 3})), ValueError);
   EXPECT_THROW(PReLU({})(Tensor::zeros({3})), ValueError);
   EXPECT_THROW(PReLU({})(layers::input({.shape = {kUnknown}})), ValueError);
+}
+
+TEST(PReLUTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "PReLU",
+                         .config = R"({"shared_axes": [1]})",
+                         .inputs = float_spec({2, 3, 4}),
+                         .output = float_spec({2, 3, 4}),
+                         .trainable_weights = 1,
+                         .weights = 1});
 }
 
 }  // namespace keel::prelu_test

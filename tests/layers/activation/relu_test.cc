@@ -1,21 +1,24 @@
-#include <keel/layers/activation/relu.h>
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/activation/activation.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/layer_contract.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::relu_test {
 
 using layers::ReLU;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::TemporaryFolder;
 
 const std::vector<float> kX = {-4, -1, 0, 0.5, 1, 2, 5, 6, 8};
 
@@ -50,7 +53,7 @@ TEST(ReLUTest, ALimitOfSixIsRelu6) {
   EXPECT_EQ(r.gradient, (std::vector<float>{0, 0, 0, 1, 1, 1, 1, 0, 0}));
 }
 
-TEST(ReLUTest, ALimitOfZeroLeavesNothing) {
+TEST(ReLUTest, ALimitOfZeroGivesZeros) {
   EXPECT_EQ(apply(ReLU({.max_value = 0})).y, std::vector<float>(9, 0));
 }
 
@@ -60,7 +63,7 @@ TEST(ReLUTest, NegativeSlopeIsLeakyRelu) {
   EXPECT_EQ(r.gradient, (std::vector<float>{0.25, 0.25, 0.25, 1, 1, 1, 1, 1, 1}));
 }
 
-TEST(ReLUTest, ThresholdCutsOffWhatIsNotAboveIt) {
+TEST(ReLUTest, ValuesUpToTheThresholdAreCut) {
   const Result r = apply(ReLU({.threshold = 1}));
   EXPECT_EQ(r.y, (std::vector<float>{0, 0, 0, 0, 0, 2, 5, 6, 8}));
   EXPECT_EQ(r.gradient, (std::vector<float>{0, 0, 0, 0, 0, 1, 1, 1, 1}));
@@ -80,7 +83,7 @@ TEST(ReLUTest, CastsIntegersAndKeepsDoubles) {
             (std::vector<double>{0, 3}));
 }
 
-TEST(ReLUTest, HidesNoNaN) {
+TEST(ReLUTest, PropagatesNaN) {
   const Tensor nan = Tensor::scalar<float>(NAN);
   EXPECT_TRUE(std::isnan(ReLU({.max_value = 6})(nan).item<float>()));
   const ReLU all({.max_value = 2, .negative_slope = 0.5, .threshold = 1});
@@ -99,7 +102,7 @@ LayerHandle<Layer> read(const char* config) {
       Config::dict({{"class_name", "ReLU"}, {"config", parse_json(config)}}));
 }
 
-TEST(ReLUTest, ReadsWhatKerasWrites) {
+TEST(ReLUTest, ReadsConfigsOfKeras) {
   const auto keras3 = read(R"({"name": "r", "trainable": true,
       "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"},
                 "registered_name": null},
@@ -112,14 +115,21 @@ TEST(ReLUTest, ReadsWhatKerasWrites) {
   EXPECT_THROW(read(R"({"threshold": "none"})"), TypeError);
 }
 
-TEST(ReLUTest, IsTheSameInAModelLoadedAgain) {
-  const TempFolder folder;
+TEST(ReLUTest, IsUnchangedInALoadedModel) {
+  const TemporaryFolder folder;
   const Sequential model(
       {.layers = {make_layer<InputLayer>(InputLayer::Options{.batch_shape = {kUnknown, 9}}),
                   ReLU({.max_value = 5, .negative_slope = 0.5, .threshold = 1})}});
   save_model(model, folder / "relu.h5");
   const Tensor x = Tensor::from(kX, {1, 9});
   EXPECT_EQ(load_model(folder / "relu.h5")(x).to_vector<float>(), model(x).to_vector<float>());
+}
+
+TEST(ReLUTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "ReLU",
+                         .config = R"({"max_value": 6.0, "threshold": 1.0})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::relu_test

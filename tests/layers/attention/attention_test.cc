@@ -1,3 +1,4 @@
+// Tests layers/attention/internal/attention_inputs.cc.
 #include <keel/layers/attention/attention.h>
 
 #include <cmath>
@@ -8,11 +9,15 @@
 #include <keel/layers/functional/functional.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::attention_test {
 
 using layers::AdditiveAttention;
 using layers::Attention;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
 using Floats = std::vector<float>;
 
 Tensor rows(const Floats& values, int64_t steps) {
@@ -38,7 +43,7 @@ TEST(AttentionTest, WeighsValuesByTheirProductWithTheQuery) {
   EXPECT_FLOAT_EQ(result[1].tensor().data<float>()[1], weight);
 }
 
-TEST(AttentionTest, KeysAnswerInThePlaceOfValues) {
+TEST(AttentionTest, KeysDefaultToValues) {
   const Attention attention({});
   const Tensor key = rows({0, 0, 100}, 3);
   const Tensor y = attention(Tensors::list({rows({1}, 1), value(), key})).tensor();
@@ -58,7 +63,7 @@ TEST(AttentionTest, ScaleAndConcatScoresHaveScalarWeights) {
   EXPECT_FLOAT_EQ(attention(inputs).tensor().item<float>(), 2 / (1 + std::exp(-difference)));
 }
 
-TEST(AttentionTest, HiddenValuesHaveNoWeight) {
+TEST(AttentionTest, MaskedValuesHaveNoWeight) {
   const Attention attention({});
   const Tensor y =
       attention(Tensors::list({query(), masked(value(), {true, true, false})})).tensor();
@@ -66,7 +71,7 @@ TEST(AttentionTest, HiddenValuesHaveNoWeight) {
   EXPECT_FALSE(y.mask());
 }
 
-TEST(AttentionTest, HiddenQueriesGiveZeros) {
+TEST(AttentionTest, MaskedQueriesGiveZeros) {
   const Attention attention({});
   const Tensor y = attention(Tensors::list({masked(query(), {false, true}), value()})).tensor();
   EXPECT_EQ(y.to_vector<float>(), Floats({0, 4}));
@@ -112,7 +117,7 @@ TEST(AttentionTest, GraphsKeepHowItWasCalled) {
   EXPECT_EQ(y[1].tensor().to_vector<float>(), Floats({1, 0, 0, 0.5, 0.5, 0}));
 }
 
-TEST(AttentionTest, RefusesWhatDoesNotFit) {
+TEST(AttentionTest, RejectsIncompatibleArguments) {
   EXPECT_THROW(Attention({.score_mode = "cosine"}), ValueError);
   EXPECT_THROW(Attention({.dropout = 2}), ValueError);
   const Attention attention({});
@@ -123,7 +128,7 @@ TEST(AttentionTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(attention(Tensors({{"query", Tensors(query())}})), ValueError);
 }
 
-TEST(AdditiveAttentionTest, ScoresByTheHyperbolicTangentOfSums) {
+TEST(AdditiveAttentionTest, ScoresAreTanhOfSums) {
   const AdditiveAttention attention({});
   const Tensors inputs = Tensors::list({rows({1}, 1), rows({0, 2}, 2)});
   attention(inputs);
@@ -148,7 +153,7 @@ class SelfAttention final : public TensorLayer {
   const LayerHandle<Layer> attention_;
 };
 
-TEST(AttentionTest, GradientsAreSlopes) {
+TEST(AttentionTest, GradientsMatchFiniteDifferences) {
   const Tensor x = testing_support::distinct_doubles({2, 3, 2});
   const auto check = [&](const LayerHandle<Layer>& attention) {
     testing_support::expect_gradients_are_slopes(make_layer<SelfAttention>(attention), x);
@@ -156,6 +161,21 @@ TEST(AttentionTest, GradientsAreSlopes) {
   check(Attention({.use_scale = true, .dtype = DType::kFloat64}));
   check(Attention({.use_scale = true, .score_mode = "concat", .dtype = DType::kFloat64}));
   check(AdditiveAttention({.dtype = DType::kFloat64}));
+}
+
+TEST(AttentionTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "AdditiveAttention",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3, 4}),
+                         .output = float_spec({2, 3, 4}),
+                         .trainable_weights = 1,
+                         .weights = 1});
+  expect_layer_contract({.class_name = "Attention",
+                         .config = R"({"use_scale": true, "score_mode": "concat"})",
+                         .inputs = float_spec_pair({2, 3, 4}),
+                         .output = float_spec({2, 3, 4}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::attention_test

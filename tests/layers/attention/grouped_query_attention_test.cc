@@ -1,16 +1,20 @@
-#include <keel/layers/attention/grouped_query_attention.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/functional/functional.h>
+
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::grouped_query_attention_test {
 
 using layers::GroupedQueryAttention;
 using layers::MultiHeadAttention;
-
-Tensor random(const Shape& shape) { return Initializer("glorot_uniform")(shape); }
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
+using testing_support::glorot_uniform;
 
 // With one key and value head per query head, the layer equals MultiHeadAttention. The same is true
 // for groups if their kernels are repeated.
@@ -18,7 +22,7 @@ TEST(GroupedQueryAttentionTest, IsAttentionWithRepeatedKeysAndValues) {
   const GroupedQueryAttention grouped(
       {.head_dim = 3, .num_query_heads = 4, .num_key_value_heads = 2});
   const MultiHeadAttention plain({.num_heads = 4, .key_dim = 3});
-  const Tensor query = random({2, 3, 5}), value = random({2, 4, 5});
+  const Tensor query = glorot_uniform({2, 3, 5}), value = glorot_uniform({2, 4, 5});
   const Tensors inputs = Tensors::list({query, value});
   grouped(inputs);
   plain(inputs);
@@ -26,7 +30,7 @@ TEST(GroupedQueryAttentionTest, IsAttentionWithRepeatedKeysAndValues) {
   ASSERT_EQ(from.size(), 8u);
   EXPECT_EQ(from[2].shape(), Shape({5, 2, 3}));
   for (size_t i = 0; i < 8; ++i) {
-    from[i].assign(random(from[i].shape()));
+    from[i].assign(glorot_uniform(from[i].shape()));
     Tensor w = from[i];
     if (w.shape() != to[i].shape()) {
       const int axis = w.rank() - 2;
@@ -56,7 +60,7 @@ TEST(GroupedQueryAttentionTest, SpecsFollowFromUnknownSteps) {
   EXPECT_EQ(result[1].tensor().shape(), Shape({kUnknown, 4, kUnknown, kUnknown}));
 }
 
-TEST(GroupedQueryAttentionTest, RefusesWhatDoesNotFit) {
+TEST(GroupedQueryAttentionTest, RejectsIncompatibleArguments) {
   EXPECT_THROW(
       GroupedQueryAttention({.head_dim = 3, .num_query_heads = 4, .num_key_value_heads = 3}),
       ValueError);
@@ -65,8 +69,18 @@ TEST(GroupedQueryAttentionTest, RefusesWhatDoesNotFit) {
       ValueError);
   const GroupedQueryAttention layer(
       {.head_dim = 3, .num_query_heads = 4, .num_key_value_heads = 2});
-  const Tensor flat = random({2, 5});
+  const Tensor flat = glorot_uniform({2, 5});
   EXPECT_THROW(layer(Tensors::list({flat, flat})), ValueError);
+}
+
+TEST(GroupedQueryAttentionTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "GroupQueryAttention",
+       .config = R"({"head_dim": 3, "num_query_heads": 4, "num_key_value_heads": 2})",
+       .inputs = float_spec_pair({2, 3, 4}),
+       .output = float_spec({2, 3, 4}),
+       .trainable_weights = 8,
+       .weights = 8});
 }
 
 }  // namespace keel::grouped_query_attention_test

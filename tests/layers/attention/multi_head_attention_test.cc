@@ -1,3 +1,4 @@
+// Tests layers/attention/internal/heads.cc.
 #include <keel/layers/attention/multi_head_attention.h>
 
 #include <cmath>
@@ -9,24 +10,20 @@
 #include <keel/layers/registry.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/expectations.h"
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::multi_head_attention_test {
 
 using layers::MultiHeadAttention;
+using testing_support::expect_layer_contract;
+using testing_support::expect_near;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
+using testing_support::glorot_uniform;
+using testing_support::with_mask;
 using Floats = std::vector<float>;
-
-Tensor random(const Shape& shape) { return Initializer("glorot_uniform")(shape); }
-
-Tensor masked(const Tensor& x, const std::vector<bool>& mask) {
-  return x.with_mask(Tensor::from<bool>(mask, {x.dim(0), x.dim(1)}));
-}
-
-void expect_near(const Tensor& a, const Tensor& b) {
-  ASSERT_EQ(a.shape(), b.shape());
-  for (int64_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-5) << i;
-  }
-}
 
 Tensor run(const MultiHeadAttention& layer, const Tensors& inputs,
            const MultiHeadAttentionCallOptions& options = {}) {
@@ -43,12 +40,13 @@ Tensor scores(const MultiHeadAttention& layer, const Tensors& inputs,
 // Computes the expected output head by head with matrices.
 TEST(MultiHeadAttentionTest, IsTheSumOfItsHeads) {
   const MultiHeadAttention layer({.num_heads = 3, .key_dim = 2, .value_dim = 4});
-  const Tensor query = random({1, 2, 5}), value = random({1, 6, 7}), key = random({1, 6, 3});
+  const Tensor query = glorot_uniform({1, 2, 5}), value = glorot_uniform({1, 6, 7}),
+               key = glorot_uniform({1, 6, 3});
   const Tensor y = run(layer, Tensors::list({query, value, key}));
   ASSERT_EQ(y.shape(), Shape({1, 2, 5}));
   const std::vector<Variable> w = layer->weights();
   ASSERT_EQ(w.size(), 8u);
-  for (size_t i = 1; i < 8; i += 2) w[i].assign(random(w[i].shape()));
+  for (size_t i = 1; i < 8; i += 2) w[i].assign(glorot_uniform(w[i].shape()));
   const auto head = [](const Tensor& x, const Variable& kernel, const Variable& bias, int64_t h) {
     return ops::matmul(x, ops::squeeze(ops::slice(kernel, 1, h, 1), 1)) + ops::slice(bias, 0, h, 1);
   };
@@ -59,12 +57,12 @@ TEST(MultiHeadAttentionTest, IsTheSumOfItsHeads) {
     const Tensor mixed = ops::matmul(weights, head(value, w[4], w[5], h));
     sum = sum + ops::matmul(mixed, ops::squeeze(ops::slice(w[6], 0, h, 1), 0));
   }
-  expect_near(run(layer, Tensors::list({query, value, key})), sum);
+  expect_near(run(layer, Tensors::list({query, value, key})), sum, {.absolute = 1e-5});
 }
 
-TEST(MultiHeadAttentionTest, WeightsAreThoseOfKeras) {
+TEST(MultiHeadAttentionTest, WeightsMatchKeras) {
   const MultiHeadAttention layer({.num_heads = 3, .key_dim = 2, .name = "mha"});
-  const Tensor x = random({2, 4, 5});
+  const Tensor x = glorot_uniform({2, 4, 5});
   run(layer, Tensors::list({x, x}));
   std::vector<std::string> found;
   for (const Variable& v : layer->weights()) found.push_back(str(v.path(), v.shape()));
@@ -78,7 +76,7 @@ TEST(MultiHeadAttentionTest, WeightsAreThoseOfKeras) {
 }
 
 TEST(MultiHeadAttentionTest, OutputShapeAndBiasAreOptions) {
-  const Tensor x = random({2, 4, 5});
+  const Tensor x = glorot_uniform({2, 4, 5});
   const MultiHeadAttention one(
       {.num_heads = 2, .key_dim = 2, .use_bias = false, .output_shape = 7});
   EXPECT_EQ(run(one, Tensors::list({x, x})).shape(), Shape({2, 4, 7}));
@@ -89,7 +87,7 @@ TEST(MultiHeadAttentionTest, OutputShapeAndBiasAreOptions) {
 
 TEST(MultiHeadAttentionTest, MasksHideStepsOfKeysFromQueries) {
   const MultiHeadAttention layer({.num_heads = 2, .key_dim = 2});
-  const Tensor query = random({1, 2, 3}), value = random({1, 3, 3});
+  const Tensor query = glorot_uniform({1, 2, 3}), value = glorot_uniform({1, 3, 3});
   const auto visible = [](const Tensor& s) {
     std::string out;
     for (float w : s.to_vector<float>()) out += w > 0 ? '1' : '0';
@@ -104,15 +102,16 @@ TEST(MultiHeadAttentionTest, MasksHideStepsOfKeysFromQueries) {
             "100010100010");
   const Tensor by_head = Tensor::from<bool>({true, true, false, false, true, true}, {1, 2, 1, 3});
   EXPECT_EQ(visible(scores(layer, plain, {.attention_mask = by_head})), "110110011011");
-  const Tensor hidden = masked(value, {true, true, false});
+  const Tensor hidden = with_mask(value, {true, true, false});
   EXPECT_EQ(visible(scores(layer, Tensors::list({query, hidden}))), "110110110110");
   EXPECT_EQ(visible(scores(layer, Tensors::list({query, value, hidden}))), "110110110110");
 }
 
 // A masked query attends to nothing, so its weights are uniform.
-TEST(MultiHeadAttentionTest, TheQuerysMaskIsTheOutputs) {
+TEST(MultiHeadAttentionTest, TheOutputHasTheMaskOfTheQuery) {
   const MultiHeadAttention layer({.num_heads = 1, .key_dim = 2});
-  const Tensor query = masked(random({1, 2, 3}), {false, true}), value = random({1, 4, 3});
+  const Tensor query = with_mask(glorot_uniform({1, 2, 3}), {false, true}),
+               value = glorot_uniform({1, 4, 3});
   const Tensors result = layer(Tensors::list({query, value}), {.return_attention_scores = true});
   EXPECT_EQ(result[0].tensor().mask().to_vector<bool>(), std::vector({false, true}));
   EXPECT_FALSE(result[1].tensor().mask());
@@ -120,9 +119,9 @@ TEST(MultiHeadAttentionTest, TheQuerysMaskIsTheOutputs) {
   EXPECT_EQ(Floats(weights.begin(), weights.begin() + 4), Floats(4, 0.25F));
 }
 
-TEST(MultiHeadAttentionTest, DropsWeightsInTrainingOnlyAndGivesThemUndropped) {
+TEST(MultiHeadAttentionTest, DropsWeightsInTrainingOnlyAndReturnsThemUndropped) {
   const MultiHeadAttention layer({.num_heads = 2, .key_dim = 2, .dropout = 0.5, .seed = 1});
-  const Tensor x = random({2, 4, 5});
+  const Tensor x = glorot_uniform({2, 4, 5});
   const Tensors inputs = Tensors::list({x, x});
   const Tensors quiet = layer(inputs, {.return_attention_scores = true});
   const Tensors loud = layer(inputs, {.training = true, .return_attention_scores = true});
@@ -132,26 +131,28 @@ TEST(MultiHeadAttentionTest, DropsWeightsInTrainingOnlyAndGivesThemUndropped) {
 
 // With one attention axis of two, the other is a batch axis.
 TEST(MultiHeadAttentionTest, AttendsOverTheAxesGiven) {
-  const Tensor x = random({2, 3, 4, 5});
+  const Tensor x = glorot_uniform({2, 3, 4, 5});
   const MultiHeadAttention last({.num_heads = 2, .key_dim = 3, .attention_axes = 2});
   const Tensor y = run(last, Tensors::list({x, x}));
   const MultiHeadAttention flat({.num_heads = 2, .key_dim = 3});
   const Tensor rows = ops::reshape(x, {6, 4, 5});
   run(flat, Tensors::list({rows, rows}));
   for (size_t i = 0; i < 8; ++i) flat->weights()[i].assign(last->weights()[i]);
-  expect_near(ops::reshape(y, {6, 4, 5}), run(flat, Tensors::list({rows, rows})));
+  expect_near(ops::reshape(y, {6, 4, 5}), run(flat, Tensors::list({rows, rows})),
+              {.absolute = 1e-5});
   EXPECT_EQ(scores(last, Tensors::list({x, x})).shape(), Shape({2, 3, 2, 4, 4}));
 }
 
 TEST(MultiHeadAttentionTest, AttendsOverAllAxesByDefault) {
-  const Tensor x = random({2, 3, 4, 5});
+  const Tensor x = glorot_uniform({2, 3, 4, 5});
   const MultiHeadAttention all({.num_heads = 2, .key_dim = 3});
   const Tensor y = run(all, Tensors::list({x, x}));
   const MultiHeadAttention flat({.num_heads = 2, .key_dim = 3});
   const Tensor rows = ops::reshape(x, {2, 12, 5});
   run(flat, Tensors::list({rows, rows}));
   for (size_t i = 0; i < 8; ++i) flat->weights()[i].assign(all->weights()[i]);
-  expect_near(ops::reshape(y, {2, 12, 5}), run(flat, Tensors::list({rows, rows})));
+  expect_near(ops::reshape(y, {2, 12, 5}), run(flat, Tensors::list({rows, rows})),
+              {.absolute = 1e-5});
   EXPECT_EQ(scores(all, Tensors::list({x, x})).shape(), Shape({2, 2, 3, 4, 3, 4}));
 }
 
@@ -165,7 +166,7 @@ TEST(MultiHeadAttentionTest, GraphsKeepHowItWasCalled) {
   EXPECT_EQ(result[0].tensor().shape(), Shape({kUnknown, kUnknown, 3}));
   EXPECT_EQ(result[1].tensor().shape(), Shape({kUnknown, 2, kUnknown, kUnknown}));
   const Functional model({.inputs = Tensors::list({x, mask}), .outputs = result});
-  const Tensor batch = random({1, 2, 3});
+  const Tensor batch = glorot_uniform({1, 2, 3});
   const Tensor all = Tensor::full({1, 2, 2}, true);
   const Tensor weights = model(Tensors::list({batch, all}))[1].tensor();
   EXPECT_EQ(
@@ -179,11 +180,11 @@ TEST(MultiHeadAttentionTest, ReadsTheConfigsOfKeras) {
       "use_bias": true, "use_gate": false, "output_shape": null, "attention_axes": [1],
       "sliding_window": null, "activity_regularizer": null, "seed": null}})");
   const auto layer = layers::deserialize(config);
-  const Tensor x = random({2, 3, 5});
+  const Tensor x = glorot_uniform({2, 3, 5});
   EXPECT_EQ(layer(Tensors::list({x, x})).tensor().shape(), Shape({2, 3, 5}));
 }
 
-TEST(MultiHeadAttentionTest, RefusesOptionsOutOfRange) {
+TEST(MultiHeadAttentionTest, RejectsOptionsOutOfRange) {
   EXPECT_THROW(MultiHeadAttention({.num_heads = 0, .key_dim = 1}), ValueError);
   EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 0}), ValueError);
   EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 1, .value_dim = -1}), ValueError);
@@ -191,13 +192,13 @@ TEST(MultiHeadAttentionTest, RefusesOptionsOutOfRange) {
   EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 1, .output_shape = 0}), ValueError);
 }
 
-TEST(MultiHeadAttentionTest, RefusesInputsThatDoNotFit) {
+TEST(MultiHeadAttentionTest, RejectsIncompatibleInputs) {
   const MultiHeadAttention layer({.num_heads = 1, .key_dim = 1});
-  const Tensor x = random({2, 3, 4});
+  const Tensor x = glorot_uniform({2, 3, 4});
   EXPECT_THROW(layer(Tensors(x)), ValueError);
-  EXPECT_THROW(layer(Tensors::list({x, random({2, 4})})), ValueError);
-  EXPECT_THROW(layer(Tensors::list({random({2, 4}), random({2, 4})})), ValueError);
-  EXPECT_THROW(layer(Tensors::list({x, x, random({2, 5, 4})})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({x, glorot_uniform({2, 4})})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({glorot_uniform({2, 4}), glorot_uniform({2, 4})})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({x, x, glorot_uniform({2, 5, 4})})), ValueError);
   const MultiHeadAttention first({.num_heads = 1, .key_dim = 1, .attention_axes = 0});
   EXPECT_THROW(first(Tensors::list({x, x})), ValueError);
 }
@@ -215,9 +216,18 @@ class SelfAttention final : public TensorLayer {
       track(MultiHeadAttention({.num_heads = 2, .key_dim = 2, .dtype = DType::kFloat64}));
 };
 
-TEST(MultiHeadAttentionTest, GradientsAreSlopes) {
+TEST(MultiHeadAttentionTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(make_layer<SelfAttention>(),
                                                testing_support::distinct_doubles({2, 3, 2}));
+}
+
+TEST(MultiHeadAttentionTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "MultiHeadAttention",
+                         .config = R"({"num_heads": 2, "key_dim": 3, "output_shape": 5})",
+                         .inputs = float_spec_pair({2, 3, 4}),
+                         .output = float_spec({2, 3, 5}),
+                         .trainable_weights = 8,
+                         .weights = 8});
 }
 
 }  // namespace keel::multi_head_attention_test

@@ -1,16 +1,22 @@
-#include <keel/layers/callbacks/early_stopping.h>
-
+// Tests layers/callbacks/internal/monitor.cc.
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/callbacks/lambda_callback.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::early_stopping_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -56,12 +62,12 @@ TEST(EarlyStoppingTest, WithoutPatienceTheFirstWorseEpochIsTheLast) {
   EXPECT_EQ(epochs_of({.monitor = "val"}, {3, 2, 2.5, 1}), 3);
 }
 
-TEST(EarlyStoppingTest, SmallChangesAreNone) {
+TEST(EarlyStoppingTest, SmallChangesDoNotCount) {
   EXPECT_EQ(epochs_of({.monitor = "val", .min_delta = 0.5}, {3, 2.9, 1}), 2);
   EXPECT_EQ(epochs_of({.monitor = "val", .min_delta = -0.5}, {3, 2.4, 2}), 3);
 }
 
-TEST(EarlyStoppingTest, ModeSaysWhatIsBetter) {
+TEST(EarlyStoppingTest, ModeSelectsTheDirection) {
   EXPECT_EQ(epochs_of({.monitor = "val", .mode = "max"}, {1, 2, 3, 2, 5}), 4);
   EXPECT_EQ(epochs_of({.monitor = "val", .mode = "min"}, {1, 2, 3, 2, 5}), 2);
 }
@@ -80,7 +86,7 @@ size_t epochs_of_rise(const std::string& monitor, const MetricsArgument& metrics
       .size();
 }
 
-TEST(EarlyStoppingTest, AutoTakesTheDirectionOfTheMetric) {
+TEST(EarlyStoppingTest, AutoUsesTheDirectionOfTheMetric) {
   EXPECT_EQ(epochs_of_rise("val_auc", {"auc"}), 4u);
   EXPECT_EQ(epochs_of_rise("auc_1", {"auc", metrics::AUC({.num_thresholds = 50})}), 4u);
   EXPECT_EQ(epochs_of_rise("click_auc", {"auc"}), 4u);
@@ -92,21 +98,16 @@ TEST(EarlyStoppingTest, AutoTakesTheDirectionOfTheMetric) {
   EXPECT_EQ(epochs_of_rise("click_loss", {"auc"}), 2u);
 }
 
-TEST(EarlyStoppingTest, AutoRefusesWhatHasNoDirection) {
+TEST(EarlyStoppingTest, AutoRejectsMetricsWithoutDirection) {
   for (const MetricsArgument& metrics :
        std::vector<MetricsArgument>{{}, {metrics::Calibration({.name = "my_auc"})}}) {
-    try {
-      epochs_of_rise("val_my_auc", metrics);
-      FAIL();
-    } catch (const ValueError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("'val_my_auc'"), std::string::npos) << text;
-      EXPECT_NE(text.find("mode=\"min\" or mode=\"max\""), std::string::npos) << text;
-    }
+    const std::string text = message_of<ValueError>([&] { epochs_of_rise("val_my_auc", metrics); });
+    EXPECT_THAT(text, HasSubstr("'val_my_auc'"));
+    EXPECT_THAT(text, HasSubstr("mode=\"min\" or mode=\"max\""));
   }
 }
 
-TEST(EarlyStoppingTest, RankingMetricsGoUp) {
+TEST(EarlyStoppingTest, RankingMetricsAreMaximized) {
   EXPECT_EQ(metrics::NDCG({})->direction(), Metric::Direction::kUp);
   EXPECT_EQ(metrics::PrecisionAtK({})->direction(), Metric::Direction::kUp);
   EXPECT_EQ(metrics::GAUC({})->direction(), Metric::Direction::kUp);
@@ -114,20 +115,20 @@ TEST(EarlyStoppingTest, RankingMetricsGoUp) {
   EXPECT_EQ(metrics::FalsePositives({})->direction(), Metric::Direction::kNeither);
 }
 
-TEST(EarlyStoppingTest, ABaselineMustBeBeaten) {
+TEST(EarlyStoppingTest, ValuesMustBeatTheBaseline) {
   EXPECT_EQ(epochs_of({.monitor = "val", .patience = 2, .baseline = 1}, {3, 4, 4, 0.5}), 2);
   EXPECT_EQ(epochs_of({.monitor = "val", .patience = 2, .baseline = 5}, {3, 4, 4, 0.5}), 3);
 }
 
-TEST(EarlyStoppingTest, EarlyEpochsAreNotLookedAt) {
+TEST(EarlyStoppingTest, EpochsBeforeTheStartAreIgnored) {
   EXPECT_EQ(epochs_of({.monitor = "val", .start_from_epoch = 3}, {1, 2, 3, 4, 5, 6}), 5);
 }
 
-TEST(EarlyStoppingTest, NaNIsNeverBetter) {
+TEST(EarlyStoppingTest, NaNIsNoImprovement) {
   EXPECT_EQ(epochs_of({.monitor = "val", .patience = 1}, {kNaN, kNaN, 1}), 2);
 }
 
-TEST(EarlyStoppingTest, BestWeightsComeBack) {
+TEST(EarlyStoppingTest, BestWeightsAreRestored) {
   Counter counter;
   const callbacks::EarlyStopping stopping(
       {.monitor = "val", .patience = 2, .mode = "min", .restore_best_weights = true});
@@ -137,7 +138,7 @@ TEST(EarlyStoppingTest, BestWeightsComeBack) {
   EXPECT_EQ(stopping->stopped_epoch(), 3);
 }
 
-TEST(EarlyStoppingTest, BestWeightsComeBackWithoutAStopToo) {
+TEST(EarlyStoppingTest, BestWeightsAreRestoredWithoutAStop) {
   Counter counter;
   const callbacks::EarlyStopping stopping(
       {.monitor = "val", .patience = 9, .mode = "min", .restore_best_weights = true});
@@ -146,7 +147,7 @@ TEST(EarlyStoppingTest, BestWeightsComeBackWithoutAStopToo) {
   EXPECT_FALSE(stopping->stopped_epoch());
 }
 
-TEST(EarlyStoppingTest, TheBestEpochIsThatOfTheBestValueWithoutWeightsToo) {
+TEST(EarlyStoppingTest, TheBestEpochIsKnownWithoutRestoringWeights) {
   Counter counter;
   const callbacks::EarlyStopping stopping({.monitor = "val", .patience = 9, .mode = "min"});
   counter.run(stopping, {3, 1, 2, 2});
@@ -164,7 +165,7 @@ CallbackHandle taking_up(const callbacks::EarlyStopping& stopping, const Callbac
   }});
 }
 
-TEST(EarlyStoppingTest, ATakenUpRunRestoresWeightsIfItIsAskedToItself) {
+TEST(EarlyStoppingTest, AResumedRunRestoresBestWeights) {
   for (const bool before : {false, true}) {
     EarlyStoppingOptions options = {
         .monitor = "val", .patience = 9, .mode = "min", .restore_best_weights = before};
@@ -180,27 +181,23 @@ TEST(EarlyStoppingTest, ATakenUpRunRestoresWeightsIfItIsAskedToItself) {
   }
 }
 
-TEST(EarlyStoppingTest, AStateWithoutItsValuesIsRefused) {
+TEST(EarlyStoppingTest, AnIncompleteStateIsRejected) {
   EXPECT_THROW(callbacks::EarlyStopping({})->set_state({}), ValueError);
 }
 
-TEST(EarlyStoppingTest, WeightsStayUnlessAskedFor) {
+TEST(EarlyStoppingTest, WeightsAreKeptUnlessRestoreIsRequested) {
   Counter counter;
   counter.run(callbacks::EarlyStopping({.monitor = "val", .patience = 1, .mode = "min"}),
               {1, 2, 2});
   EXPECT_EQ(counter.value(), 2);
 }
 
-TEST(EarlyStoppingTest, ANameThatIsNotLoggedIsRefused) {
-  try {
-    epochs_of({.monitor = "val_loss"}, {1, 2});
-    FAIL();
-  } catch (const ValueError& error) {
-    EXPECT_NE(std::string(error.what()).find("loss, val"), std::string::npos) << error.what();
-  }
+TEST(EarlyStoppingTest, UnknownMonitorsAreRejected) {
+  EXPECT_THAT(message_of<ValueError>([&] { epochs_of({.monitor = "val_loss"}, {1, 2}); }),
+              HasSubstr("loss, val"));
 }
 
-TEST(EarlyStoppingTest, BadOptionsAreRefused) {
+TEST(EarlyStoppingTest, InvalidOptionsAreRejected) {
   EXPECT_THROW(callbacks::EarlyStopping({.mode = "up"}), ValueError);
   EXPECT_THROW(callbacks::EarlyStopping({.patience = -1}), ValueError);
 }

@@ -1,10 +1,9 @@
-#include <keel/layers/callbacks/reduce_lr_on_plateau.h>
-
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include <keel/layers/callbacks/lambda_callback.h>
+#include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/schedules/schedules.h>
@@ -39,7 +38,7 @@ TEST(ReduceLROnPlateauTest, LowersTheRateAfterPatienceEpochs) {
             (Rates{1, 1, 1, 1, 0.5, 0.5, 0.25}));
 }
 
-TEST(ReduceLROnPlateauTest, SmallChangesAreNone) {
+TEST(ReduceLROnPlateauTest, SmallChangesDoNotCount) {
   EXPECT_EQ(rates({.factor = 0.5, .patience = 1, .min_delta = 0.1}, {3, 2.95, 2.8, 2.75}),
             (Rates{1, 1, 0.5, 0.5}));
 }
@@ -49,12 +48,12 @@ TEST(ReduceLROnPlateauTest, EpochsOfTheCooldownDoNotCount) {
             (Rates{1, 1, 0.5, 0.5, 0.25, 0.25}));
 }
 
-TEST(ReduceLROnPlateauTest, TheRateEndsAtItsLeast) {
+TEST(ReduceLROnPlateauTest, TheRateStopsAtItsMinimum) {
   EXPECT_EQ(rates({.factor = 0.5, .patience = 1, .min_lr = 0.375}, {1, 1, 1, 1, 1}),
             (Rates{1, 1, 0.5, 0.375, 0.375}));
 }
 
-TEST(ReduceLROnPlateauTest, ModeSaysWhatIsBetter) {
+TEST(ReduceLROnPlateauTest, ModeSelectsTheDirection) {
   EXPECT_EQ(rates({.factor = 0.5, .patience = 1, .mode = "max"}, {1, 2, 3, 2, 2}),
             (Rates{1, 1, 1, 1, 0.5}));
 }
@@ -64,7 +63,7 @@ TEST(ReduceLROnPlateauTest, NaNIsNoImprovement) {
   EXPECT_EQ(rates({.factor = 0.5, .patience = 2}, {kNaN, kNaN, 1, 1}), (Rates{1, 1, 0.5, 0.5}));
 }
 
-TEST(ReduceLROnPlateauTest, OptionsOutOfRangeAreRefused) {
+TEST(ReduceLROnPlateauTest, OptionsOutOfRangeAreRejected) {
   EXPECT_THROW(callbacks::ReduceLROnPlateau({.factor = 1}), ValueError);
   EXPECT_THROW(callbacks::ReduceLROnPlateau({.factor = 0}), ValueError);
   EXPECT_THROW(callbacks::ReduceLROnPlateau({.patience = -1}), ValueError);
@@ -72,7 +71,7 @@ TEST(ReduceLROnPlateauTest, OptionsOutOfRangeAreRefused) {
   EXPECT_THROW(callbacks::ReduceLROnPlateau({.mode = "best"}), ValueError);
 }
 
-TEST(ReduceLROnPlateauTest, AMissingValueIsRefusedButNotThatOfARareValidation) {
+TEST(ReduceLROnPlateauTest, MissingValuesAreRejectedExceptOfRareValidations) {
   const Sequential model = model_at(1);
   const Tensor x = Tensor::zeros({1, 1});
   FitOptions options = {
@@ -83,7 +82,7 @@ TEST(ReduceLROnPlateauTest, AMissingValueIsRefusedButNotThatOfARareValidation) {
   EXPECT_NO_THROW(model->fit(x, x, options));
 }
 
-TEST(ReduceLROnPlateauTest, ASchedulesRateIsNotItsToSet) {
+TEST(ReduceLROnPlateauTest, SchedulesAreRejected) {
   const Sequential model = model_at(1);
   model->compile({.optimizer = optimizers::SGD(
                       {.learning_rate = optimizers::schedules::ExponentialDecay(
@@ -95,7 +94,7 @@ TEST(ReduceLROnPlateauTest, ASchedulesRateIsNotItsToSet) {
                RuntimeError);
 }
 
-TEST(ReduceLROnPlateauTest, AStateWithoutItsValuesIsRefused) {
+TEST(ReduceLROnPlateauTest, AnIncompleteStateIsRejected) {
   EXPECT_THROW(callbacks::ReduceLROnPlateau({})->set_state({}), ValueError);
 }
 

@@ -1,9 +1,8 @@
-#include <keel/layers/callbacks/swap_ema_weights.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/callbacks/lambda_callback.h>
+#include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/losses.h>
@@ -61,7 +60,7 @@ TEST(SwapEMAWeightsTest, TheValidationSeesTheAverages) {
   }
 }
 
-TEST(SwapEMAWeightsTest, CallbacksBehindItSeeTheAveragesOnRequest) {
+TEST(SwapEMAWeightsTest, LaterCallbacksSeeTheAveragesOnRequest) {
   const Sequential model = sliding();
   std::vector<float> weights;
   const auto note = callbacks::Lambda(
@@ -73,7 +72,7 @@ TEST(SwapEMAWeightsTest, CallbacksBehindItSeeTheAveragesOnRequest) {
   EXPECT_EQ(weight(model), 0.625F);
 }
 
-TEST(SwapEMAWeightsTest, AfterFitTheSameCallbackTakesTheWeightsOfThen) {
+TEST(SwapEMAWeightsTest, TheCallbackCanBeUsedAgain) {
   const Sequential model = sliding();
   const callbacks::SwapEMAWeights swap({.swap_on_epoch = true});
   model->fit(features(), labels(), two_steps({swap}));
@@ -100,7 +99,7 @@ TEST(SwapEMAWeightsTest, EvaluatingBetweenEpochsKeepsTheTrainedWeights) {
   EXPECT_EQ(history["loss"], (std::vector<double>{1, 0.75}));
 }
 
-TEST(SwapEMAWeightsTest, AnOptimizerWithoutAveragesIsRefused) {
+TEST(SwapEMAWeightsTest, AnOptimizerWithoutAveragesIsRejected) {
   EXPECT_THROW(
       sliding(false)->fit(features(), labels(), two_steps({callbacks::SwapEMAWeights({})})),
       RuntimeError);

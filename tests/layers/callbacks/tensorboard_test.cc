@@ -1,19 +1,26 @@
-#include <keel/layers/callbacks/tensorboard.h>
-
+// Tests layers/callbacks/internal/event_file.cc.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <keel/layers/callbacks/internal/event_file.h>
+#include <keel/layers/callbacks/logging.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/sgd.h>
 
-#include "tests/savedmodel/temp_folder.h"
 #include "tests/support/event_reader.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::tensorboard_test {
+
+using testing::StartsWith;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 namespace fs = std::filesystem;
 
@@ -77,8 +84,8 @@ History fit(const Sequential& model, const TensorBoardOptions& options, int64_t 
                      .validation_data = {kX, kX}});
 }
 
-TEST(TensorBoardTest, LogsOfEpochsAreScalarsOfTrainAndValidation) {
-  const TempFolder folder;
+TEST(TensorBoardTest, EpochLogsAreTrainAndValidationScalars) {
+  const TemporaryFolder folder;
   const History history = fit(compiled_model(), {.log_dir = folder / "logs"});
   const auto train = scalars_in(folder / "logs/train");
   EXPECT_EQ(train.size(), 2U);
@@ -94,18 +101,18 @@ TEST(TensorBoardTest, LogsOfEpochsAreScalarsOfTrainAndValidation) {
 }
 
 TEST(TensorBoardTest, FilesStartWithTheVersionAndAreNamedByTimeAndHost) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   fit(compiled_model(), {.log_dir = folder.path()});
   const fs::path file = files_in(folder / "train").at(0);
-  EXPECT_TRUE(file.filename().string().starts_with("events.out.tfevents.1")) << file;
+  EXPECT_THAT(file.filename().string(), StartsWith("events.out.tfevents.1")) << file;
   const std::vector<ReadEvent> events = read_events(file);
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events[0].file_version, "brain.Event:2");
   for (const ReadEvent& event : events) EXPECT_GT(event.wall_time, 1.7e9);
 }
 
-TEST(TensorBoardTest, EachFitMakesFilesOfItsOwn) {
-  const TempFolder folder;
+TEST(TensorBoardTest, EachFitCreatesNewFiles) {
+  const TemporaryFolder folder;
   const Sequential model = compiled_model();
   fit(model, {.log_dir = folder.path()});
   fit(model, {.log_dir = folder.path()});
@@ -113,8 +120,8 @@ TEST(TensorBoardTest, EachFitMakesFilesOfItsOwn) {
   EXPECT_EQ(files_in(folder / "validation").size(), 2U);
 }
 
-TEST(TensorBoardTest, ValuesOfBatchesAreWrittenAsOftenAsAskedFor) {
-  const TempFolder folder;
+TEST(TensorBoardTest, BatchValuesAreWrittenAtTheGivenFrequency) {
+  const TemporaryFolder folder;
   const auto batch_steps = [&](const std::string& name, const auto& update_freq) {
     fit(compiled_model(), {.log_dir = folder / name, .update_freq = update_freq});
     const auto scalars = scalars_in(folder / (name + "/train"));
@@ -126,7 +133,7 @@ TEST(TensorBoardTest, ValuesOfBatchesAreWrittenAsOftenAsAskedFor) {
 }
 
 TEST(TensorBoardTest, WeightsAreHistogramsEveryFewEpochs) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = compiled_model();
   fit(model, {.log_dir = folder.path(), .histogram_freq = 2}, 3);
   const auto histograms = histograms_in(folder / "train");
@@ -143,7 +150,7 @@ TEST(TensorBoardTest, WeightsAreHistogramsEveryFewEpochs) {
 }
 
 TEST(TensorBoardTest, EvaluateIsWrittenByIterations) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = compiled_model();
   const callbacks::TensorBoard board({.log_dir = folder.path()});
   const Logs logs = model->evaluate(kX, kX, {.verbose = Verbose::kSilent, .callbacks = {board}});
@@ -153,8 +160,8 @@ TEST(TensorBoardTest, EvaluateIsWrittenByIterations) {
   EXPECT_FALSE(fs::exists(folder / "train"));
 }
 
-TEST(TensorBoardTest, ARunThatIsTakenUpGoesOnCountingBatches) {
-  const TempFolder folder;
+TEST(TensorBoardTest, AResumedRunContinuesCountingBatches) {
+  const TemporaryFolder folder;
   const callbacks::TensorBoard first({.log_dir = folder / "a", .update_freq = "batch"});
   first->on_train_begin();
   for (int64_t batch = 0; batch < 3; ++batch) first->on_train_batch_end(batch, {{"loss", 1}});
@@ -167,7 +174,7 @@ TEST(TensorBoardTest, ARunThatIsTakenUpGoesOnCountingBatches) {
 }
 
 TEST(TensorBoardTest, WrongOptionsAndFoldersAreErrors) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   EXPECT_THROW(callbacks::TensorBoard({.histogram_freq = -1}), ValueError);
   EXPECT_THROW(callbacks::TensorBoard({.update_freq = "step"}), ValueError);
   EXPECT_THROW(callbacks::TensorBoard({.update_freq = int64_t{0}}), ValueError);
@@ -178,7 +185,7 @@ TEST(TensorBoardTest, WrongOptionsAndFoldersAreErrors) {
 bool value_is_large(double value) { return std::abs(value) > 1e-9; }
 
 TEST(EventFileTest, HistogramsCountValuesByBucket) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EventFile file(folder.path());
   file.add_histogram("h", Tensor::from<float>({-2, 0, 0, 0.5F, 3, NAN, kInfinity}, {7}), 5);
@@ -212,7 +219,7 @@ TEST(EventFileTest, HistogramsCountValuesByBucket) {
   EXPECT_EQ(histograms.at("integers").at(7).sum, 2);
 }
 
-TEST(EventFileTest, TheReaderOfTheseTestsReadsFilesOfTensorFlow) {
+TEST(EventFileTest, TheTestReaderReadsFilesOfTensorFlow) {
   const char* const data = std::getenv("KEEL_DATA_DIR");
   const fs::path folder =
       (data != nullptr ? fs::path(data) : fs::path(KEEL_SOURCE_DIR) / "../shared/data") /
@@ -221,7 +228,7 @@ TEST(EventFileTest, TheReaderOfTheseTestsReadsFilesOfTensorFlow) {
   int histograms = 0, scalars = 0;
   for (const fs::path& file : files_in(folder)) {
     const std::vector<ReadEvent> events = read_events(file);
-    EXPECT_TRUE(events.at(0).file_version.starts_with("brain.Event:")) << file;
+    EXPECT_THAT(events.at(0).file_version, StartsWith("brain.Event:")) << file;
     for (const ReadEvent& event : events) {
       for (const auto& value : event.values) {
         histograms += value.is_histogram ? 1 : 0;
@@ -232,8 +239,9 @@ TEST(EventFileTest, TheReaderOfTheseTestsReadsFilesOfTensorFlow) {
   EXPECT_GT(scalars + histograms, 0);
 }
 
-TEST(TensorBoardTest, AStateWithoutItsValuesIsRefused) {
-  EXPECT_THROW(callbacks::TensorBoard({.log_dir = testing::TempDir()})->set_state({}), ValueError);
+TEST(TensorBoardTest, AnIncompleteStateIsRejected) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(callbacks::TensorBoard({.log_dir = folder.path()})->set_state({}), ValueError);
 }
 
 }  // namespace keel::tensorboard_test

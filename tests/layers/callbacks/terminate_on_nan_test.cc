@@ -1,5 +1,3 @@
-#include <keel/layers/callbacks/terminate_on_nan.h>
-
 #include <cmath>
 #include <limits>
 
@@ -7,6 +5,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/sgd.h>
@@ -47,7 +46,7 @@ TEST(TerminateOnNaNTest, EndsFitAndLeavesTheWeightsAlone) {
   }
 }
 
-TEST(TerminateOnNaNTest, AnInfiniteLossEndsFitToo) {
+TEST(TerminateOnNaNTest, AnInfiniteLossEndsFit) {
   const Sequential model({.layers = {layers::Dense({.units = 1})}});
   model->compile({.optimizer = optimizers::SGD({}), .loss = "mse"});
   const Tensor huge = Tensor::full<float>({4, 1}, 3e38F);

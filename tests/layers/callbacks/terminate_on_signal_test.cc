@@ -1,10 +1,9 @@
-#include <keel/layers/callbacks/terminate_on_signal.h>
-
 #include <csignal>
 
 #include <gtest/gtest.h>
 
 #include <keel/layers/callbacks/lambda_callback.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 
@@ -55,7 +54,7 @@ TEST(TerminateOnSignalTest, WithoutASignalAllEpochsRun) {
   EXPECT_FALSE(terminate->signal());
 }
 
-TEST(TerminateOnSignalTest, TheHandlersAreThereDuringFitAlone) {
+TEST(TerminateOnSignalTest, HandlersAreInstalledDuringFitOnly) {
   struct sigaction before = {};
   struct sigaction after = {};
   sigaction(SIGTERM, nullptr, &before);

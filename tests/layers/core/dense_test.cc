@@ -4,11 +4,15 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::dense_test {
 
 using layers::Dense;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(DenseTest, ComputesTheActivationOfAnAffineMap) {
   const Dense dense({.units = 2, .activation = "relu", .kernel_initializer = "ones"});
@@ -17,7 +21,7 @@ TEST(DenseTest, ComputesTheActivationOfAnAffineMap) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 3, 0, 0}));
 }
 
-TEST(DenseTest, AFunctionOfOnesOwnIsUsedWhateverItsName) {
+TEST(DenseTest, AUserFunctionIsUsedForAnyName) {
   const Dense dense({.units = 1,
                      .activation = Activation("relu", [](const Tensor& x) { return x + 1.0; }),
                      .kernel_initializer = "ones"});
@@ -66,16 +70,25 @@ TEST(DenseTest, NamesItsWeightsAsKerasDoes) {
   EXPECT_EQ(dense->bias().path(), "DenseTest_names/bias");
 }
 
-TEST(DenseTest, RejectsBadOptions) {
+TEST(DenseTest, RejectsInvalidOptions) {
   EXPECT_THROW(Dense({.units = 0}), ValueError);
   EXPECT_THROW(Dense({.units = 1, .activation = "rleu"}), ValueError);
 }
 
-TEST(DenseTest, RejectsInputsItCannotBuildFor) {
+TEST(DenseTest, RejectsInputsOfInvalidRankOrUnknownSize) {
   const Dense dense({.units = 1});
   EXPECT_THROW(dense(Tensor::full<float>({3}, 1)), ValueError);
   EXPECT_THROW(dense(layers::input({.shape = {kUnknown}})), ValueError);
   EXPECT_FALSE(dense->built());
+}
+
+TEST(DenseTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Dense",
+                         .config = R"({"units": 4, "activation": "tanh"})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 4}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::dense_test

@@ -1,17 +1,19 @@
-#include <keel/layers/core/einsum_dense.h>
-
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::einsum_dense_test {
 
 using layers::EinsumDense;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
-TEST(EinsumDenseTest, TheSimplestEquationIsThatOfDense) {
+TEST(EinsumDenseTest, TheSimplestEquationIsDense) {
   const EinsumDense layer({.equation = "ab,bc->ac",
                            .output_shape = 2,
                            .activation = "relu",
@@ -24,7 +26,7 @@ TEST(EinsumDenseTest, TheSimplestEquationIsThatOfDense) {
   EXPECT_EQ(layer->bias().shape(), Shape({2}));
 }
 
-TEST(EinsumDenseTest, TheKernelFollowsFromInputAndOutput) {
+TEST(EinsumDenseTest, TheKernelShapeFollowsFromInputAndOutput) {
   const EinsumDense layer(
       {.equation = "abc,cde->abde", .output_shape = {kUnknown, 2, 3}, .bias_axes = "de"});
   EXPECT_EQ(layer(layers::input({.shape = {kUnknown, 4}})).shape(),
@@ -34,7 +36,7 @@ TEST(EinsumDenseTest, TheKernelFollowsFromInputAndOutput) {
   EXPECT_EQ(layer(Tensor::zeros({2, 5, 4})).shape(), Shape({2, 5, 2, 3}));
 }
 
-TEST(EinsumDenseTest, DotsStandForTheFirstOrTheLastDimensions) {
+TEST(EinsumDenseTest, EllipsisStandsForTheFirstOrLastDimensions) {
   const EinsumDense first({.equation = "...x,xy->...y", .output_shape = 3, .bias_axes = "y"});
   EXPECT_EQ(first(Tensor::zeros({2, 4, 5})).shape(), Shape({2, 4, 3}));
   EXPECT_EQ(first->bias().shape(), Shape({3}));
@@ -44,14 +46,14 @@ TEST(EinsumDenseTest, DotsStandForTheFirstOrTheLastDimensions) {
   EXPECT_EQ(last->bias().shape(), Shape({3, 1, 1}));
 }
 
-TEST(EinsumDenseTest, ABiasMayBeOfSomeAxes) {
+TEST(EinsumDenseTest, ABiasMayHaveSomeAxes) {
   const EinsumDense layer(
       {.equation = "abc,cde->abde", .output_shape = {3, 2, 4}, .bias_axes = "be"});
   layer(layers::input({.shape = {3, 5}}));
   EXPECT_EQ(layer->bias().shape(), Shape({3, 1, 4}));
 }
 
-TEST(EinsumDenseTest, GradientsAreSlopes) {
+TEST(EinsumDenseTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(EinsumDense({.equation = "abc,cd->adb",
                                                             .output_shape = {2, 3},
                                                             .bias_axes = "d",
@@ -59,7 +61,7 @@ TEST(EinsumDenseTest, GradientsAreSlopes) {
                                                testing_support::distinct_doubles({2, 3, 2}));
 }
 
-TEST(EinsumDenseTest, TakesRegularizersAndConstraints) {
+TEST(EinsumDenseTest, AcceptsRegularizersAndConstraints) {
   const EinsumDense layer({.equation = "ab,bc->ac",
                            .output_shape = 2,
                            .bias_axes = "c",
@@ -79,13 +81,13 @@ TEST(EinsumDenseTest, ReadsAnOutputShapeOfOneNumber) {
   EXPECT_EQ(to_json(layer->get_config()["output_shape"]), "[3]");
 }
 
-TEST(EinsumDenseTest, RejectsBadEquations) {
+TEST(EinsumDenseTest, RejectsInvalidEquations) {
   for (const char* equation : {"", "ab->ab", "ab,bc", "ab...,bc->...ac", "a1,1c->ac", "ab,->ab"}) {
     EXPECT_THROW(EinsumDense({.equation = equation, .output_shape = 2}), ValueError) << equation;
   }
 }
 
-TEST(EinsumDenseTest, RejectsShapesThatDoNotFit) {
+TEST(EinsumDenseTest, RejectsIncompatibleShapes) {
   const auto build = [](const EinsumDenseOptions& options, const Shape& input) {
     make_layer<EinsumDenseLayer>(options)->build(TensorSpec{.shape = input});
   };
@@ -96,6 +98,16 @@ TEST(EinsumDenseTest, RejectsShapesThatDoNotFit) {
   EXPECT_THROW(build({.equation = "ab,bcd->ac", .output_shape = 2}, {2, 3}), ValueError);
   EXPECT_THROW(build({.equation = "ab,bc->ac", .output_shape = 2, .bias_axes = "b"}, {2, 3}),
                ValueError);
+}
+
+TEST(EinsumDenseTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "EinsumDense",
+       .config = R"({"equation": "abc,cd->abd", "output_shape": [null, 4], "bias_axes": "d"})",
+       .inputs = float_spec({2, 3, 5}),
+       .output = float_spec({2, 3, 4}),
+       .trainable_weights = 2,
+       .weights = 2});
 }
 
 }  // namespace keel::einsum_dense_test

@@ -7,9 +7,14 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 
+#include "tests/support/layer_contract.h"
+
 namespace keel::embedding_test {
 
 using layers::Embedding;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::int_spec;
 
 Embedding counting() {
   Embedding embedding({.input_dim = 4, .output_dim = 2});
@@ -24,13 +29,13 @@ TEST(EmbeddingTest, ReadsOneRowPerId) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{4, 5, 0, 1}));
 }
 
-TEST(EmbeddingTest, TakesIdsOfOtherDtypes) {
+TEST(EmbeddingTest, AcceptsIdsOfOtherDtypes) {
   const std::vector<float> row = {6, 7};
   EXPECT_EQ(counting()(Tensor::from<int32_t>({3}, {1})).to_vector<float>(), row);
   EXPECT_EQ(counting()(Tensor::from<float>({3}, {1})).to_vector<float>(), row);
 }
 
-TEST(EmbeddingTest, BeginsUniformWithinATwentieth) {
+TEST(EmbeddingTest, InitialValuesAreUniformWithinOneTwentieth) {
   const Embedding embedding({.input_dim = 100, .output_dim = 10});
   embedding(Tensor::from<int64_t>({0}, {1}));
   const Tensor rows = embedding->embeddings();
@@ -54,9 +59,18 @@ TEST(EmbeddingTest, RejectsIdsOutsideTheTable) {
   EXPECT_THROW(counting()(Tensor::from<int64_t>({-1}, {1})), ValueError);
 }
 
-TEST(EmbeddingTest, RejectsBadOptions) {
+TEST(EmbeddingTest, RejectsInvalidOptions) {
   EXPECT_THROW(Embedding({.input_dim = 0, .output_dim = 2}), ValueError);
   EXPECT_THROW(Embedding({.input_dim = 2, .output_dim = 0}), ValueError);
+}
+
+TEST(EmbeddingTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Embedding",
+                         .config = R"({"input_dim": 9, "output_dim": 4})",
+                         .inputs = int_spec({2, 3}),
+                         .output = float_spec({2, 3, 4}),
+                         .trainable_weights = 1,
+                         .weights = 1});
 }
 
 }  // namespace keel::embedding_test

@@ -1,8 +1,13 @@
-#include <keel/layers/core/identity.h>
-
 #include <gtest/gtest.h>
 
+#include <keel/layers/core/core.h>
+
+#include "tests/support/layer_contract.h"
+
 namespace keel::identity_test {
+
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(IdentityTest, PassesStructuresOn) {
   const Tensor a = Tensor::scalar<float>(1);
@@ -15,6 +20,13 @@ TEST(IdentityTest, PassesStructuresOn) {
 TEST(IdentityTest, KeepsMasks) {
   const Tensor x = Tensor::zeros({2}).with_mask(Tensor::full<bool>({2}, true));
   EXPECT_TRUE(layers::Identity({})(x).mask());
+}
+
+TEST(IdentityTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Identity",
+                         .config = "{}",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::identity_test

@@ -1,6 +1,7 @@
 // Embedding::quantize(): int8 tables.
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -12,9 +13,13 @@
 #include <keel/layers/registry.h>
 #include <keel/optimizers/sgd.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::quantized_embedding_test {
 
 using layers::Embedding;
+using testing::HasSubstr;
+using testing_support::message_of;
 
 const Tensor& ids() {
   static const Tensor kIds = Tensor::from<int64_t>({4, 0, 3, 3}, {2, 2});
@@ -48,7 +53,7 @@ TEST(QuantizedEmbeddingTest, VariablesAndPolicyAreThoseOfKeras) {
   EXPECT_EQ(weights[1], layer->embeddings_scale());
 }
 
-TEST(QuantizedEmbeddingTest, GivesCodesByScales) {
+TEST(QuantizedEmbeddingTest, MultipliesCodesByScales) {
   const Embedding layer = sines();
   const Tensor before = layer(ids());
   layer->quantize("int8");
@@ -87,7 +92,7 @@ TEST(QuantizedEmbeddingTest, ErrorsChangeNothing) {
   EXPECT_THROW(wide->quantize("int8"), ValueError);
 }
 
-TEST(QuantizedEmbeddingTest, NothingTrainsIt) {
+TEST(QuantizedEmbeddingTest, IsNotTrainable) {
   const Embedding embedding =
       sines({.embeddings_regularizer = Regularizer("l2"), .embeddings_constraint = "non_neg"});
   embedding->quantize("int8");
@@ -123,13 +128,11 @@ TEST(QuantizedEmbeddingTest, ItsConfigHasTheQuantizedPolicy) {
   EXPECT_THROW(dynamic_cast<EmbeddingLayer&>(*same).quantize("int8"), ValueError);
 }
 
-TEST(QuantizedEmbeddingTest, OtherLayersRefuseThePolicy) {
-  try {
-    layers::Dense({.units = 1, .name = "head", .dtype = "int8_from_float32"});
-    FAIL();
-  } catch (const NotImplementedError& error) {
-    EXPECT_NE(std::string(error.what()).find("Dense 'head'"), std::string::npos) << error.what();
-  }
+TEST(QuantizedEmbeddingTest, OtherLayersRejectThePolicy) {
+  EXPECT_THAT(message_of<NotImplementedError>([&] {
+                layers::Dense({.units = 1, .name = "head", .dtype = "int8_from_float32"});
+              }),
+              HasSubstr("Dense 'head'"));
 }
 
 TEST(QuantizedEmbeddingTest, ScalesArePositiveAndFinite) {

@@ -1,3 +1,4 @@
+// Tests layers/ctr/ctr_features.cc.
 #include <keel/layers/ctr/ctr_model.h>
 
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ TEST(CtrFeaturesTest, RareCategoriesShareTheIdOfUnknownOnes) {
   EXPECT_EQ(ids(none(columns()), "user"), std::vector<int64_t>({1, 0, 1, 0, 0, 1, 0, 1}));
 }
 
-TEST(CtrFeaturesTest, EachOfAFewNumbersHasABin) {
+TEST(CtrFeaturesTest, EachDistinctNumberHasABin) {
   const CtrFeatures features(schema(), columns(), {.max_buckets = 4});
   const Tensors found = features(columns());
   EXPECT_EQ(ids(found, "price"), std::vector<int64_t>({0, 0, 0, 0, 0, 1, 2, 3}));
@@ -68,7 +69,7 @@ TEST(CtrFeaturesTest, EachOfAFewNumbersHasABin) {
 
 // 0 has five of eight rows, more than one of three bins should have; the other bins share the other
 // rows.
-TEST(CtrFeaturesTest, AFrequentNumberHasABinOfItsOwn) {
+TEST(CtrFeaturesTest, AFrequentNumberHasItsOwnBin) {
   const CtrFeatures features(schema(), columns(), {.max_buckets = 3});
   EXPECT_EQ(ids(features(columns()), "price"), std::vector<int64_t>({0, 0, 0, 0, 0, 1, 1, 2}));
 }

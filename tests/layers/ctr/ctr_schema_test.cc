@@ -1,42 +1,37 @@
-#include <keel/layers/ctr/ctr_schema.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::ctr_schema_test {
 
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
+
 namespace fs = std::filesystem;
 
-// Creates a folder with these files for the running test.
-fs::path folder_of(const std::map<std::string, std::string>& files) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const fs::path folder =
-      testing::TempDir() + test->test_suite_name() + "." + test->name() + ".folder";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  for (const auto& [name, text] : files) std::ofstream(folder / name, std::ios::binary) << text;
-  return folder;
-}
-
-template <class Fn>
-std::string message_of(Fn fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
+class CtrSchemaTest : public testing::Test {
+ protected:
+  // Writes the files into the folder of the test and returns it.
+  fs::path folder_of(const std::map<std::string, std::string>& files) const {
+    for (const auto& [name, text] : files) write_bytes(folder_ / name, text);
+    return folder_.path();
   }
-  return "no error";
-}
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
+ private:
+  const TemporaryFolder folder_;
+};
 
-TEST(CtrSchemaTest, ReadsCsvWithAHeader) {
+TEST_F(CtrSchemaTest, ReadsCsvWithAHeader) {
   const fs::path folder = folder_of(
       {{"schema.json", R"({"label": "y", "numeric": ["x"], "categorical": ["c", "d"], "rows": 2})"},
        {"train.csv", "c,d,x,y\na,7,1.5,1\n,,,0\n"},
@@ -54,7 +49,7 @@ TEST(CtrSchemaTest, ReadsCsvWithAHeader) {
 }
 
 // Label, integers and hexadecimal categories, separated by tabs and without a header line.
-TEST(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
+TEST_F(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
   const fs::path folder =
       folder_of({{"schema.json",
                   R"({"label": "label", "numeric": ["i1", "i2"], "categorical": ["c1", "c2"],
@@ -74,27 +69,27 @@ TEST(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
             std::vector<float>({1}));
 }
 
-TEST(CtrSchemaTest, MistakesAreErrorsThatNameTheKeyAndTheColumn) {
+TEST_F(CtrSchemaTest, InvalidSchemasAreErrorsThatNameKeyAndColumn) {
   const auto error = [](const std::string& json) {
     return message_of([&] { parse_ctr_schema(json, "s.json"); });
   };
-  expect_contains(error("{"), "s.json");
-  expect_contains(error(R"({"numeric": [], "categorical": ["c"]})"), "label");
-  expect_contains(error(R"({"label": "y", "numeric": [], "categorical": []})"), "no features");
-  expect_contains(error(R"({"label": "y", "numeric": ["x"], "categorical": ["x"]})"),
-                  "column 'x' is listed twice");
-  expect_contains(
-      error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
-      "'delimiter' must be one character");
-  expect_contains(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
-                  "column 'y' must be listed once in 'columns'");
+  EXPECT_THAT(error("{"), HasSubstr("s.json"));
+  EXPECT_THAT(error(R"({"numeric": [], "categorical": ["c"]})"), HasSubstr("label"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": [], "categorical": []})"),
+              HasSubstr("no features"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": ["x"]})"),
+              HasSubstr("column 'x' is listed twice"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
+              HasSubstr("'delimiter' must be one character"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
+              HasSubstr("column 'y' must be listed once in 'columns'"));
 }
 
-TEST(CtrSchemaTest, LabelsOtherThan0And1AreErrors) {
+TEST_F(CtrSchemaTest, LabelsOtherThan0And1AreErrors) {
   const fs::path folder = folder_of({{"a.csv", "y,x\n1,2\n0,3\n2,4\n"}});
   const CtrSchema schema = {.label = "y", .numeric = {"x"}};
-  expect_contains(message_of([&] { read_ctr_csv(folder / "a.csv", schema); }),
-                  "row 3: column 'y' must be 0 or 1, received 2");
+  EXPECT_THAT(message_of([&] { read_ctr_csv(folder / "a.csv", schema); }),
+              HasSubstr("row 3: column 'y' must be 0 or 1, received 2"));
 }
 
 CtrRows rows_of(int64_t count) {
@@ -113,7 +108,7 @@ CtrRows rows_of(int64_t count) {
           .labels = Tensor::from(labels, {count, 1})};
 }
 
-TEST(CtrSchemaTest, ASplitTakesEachRowOnceAndWhole) {
+TEST_F(CtrSchemaTest, ASplitUsesEachRowOnce) {
   const auto [train, held_out] = split_ctr_rows(rows_of(2000), 0.1, 5);
   std::vector<int64_t> all;
   for (const CtrRows* part : {&train, &held_out}) {
@@ -133,7 +128,7 @@ TEST(CtrSchemaTest, ASplitTakesEachRowOnceAndWhole) {
   EXPECT_NEAR(static_cast<double>(held_out.labels.dim(0)), 200, 5 * std::sqrt(2000 * 0.1 * 0.9));
 }
 
-TEST(CtrSchemaTest, ASplitDependsOnTheRowsNumberAndTheSeedAlone) {
+TEST_F(CtrSchemaTest, ASplitDependsOnRowNumberAndSeedOnly) {
   const auto ids = [](int64_t rows, uint64_t seed) {
     return split_ctr_rows(rows_of(rows), 0.25, seed)
         .second.columns["i"]
@@ -145,10 +140,10 @@ TEST(CtrSchemaTest, ASplitDependsOnTheRowsNumberAndTheSeedAlone) {
   EXPECT_NE(ids(100, 2), fewer);
 }
 
-TEST(CtrSchemaTest, ASplitNeedsARowInBothParts) {
+TEST_F(CtrSchemaTest, ASplitNeedsARowInBothParts) {
   EXPECT_THROW(split_ctr_rows(rows_of(10), 0, 1), ValueError);
   EXPECT_THROW(split_ctr_rows(rows_of(10), 1, 1), ValueError);
-  expect_contains(message_of([] { split_ctr_rows(rows_of(1), 0.1, 1); }), "too few");
+  EXPECT_THAT(message_of([] { split_ctr_rows(rows_of(1), 0.1, 1); }), HasSubstr("too few"));
 }
 
 }  // namespace keel::ctr_schema_test

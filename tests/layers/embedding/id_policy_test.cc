@@ -1,4 +1,6 @@
 // FeatureConfig::id_policy on every path (host, engine and V0) for every kind of input.
+// Tests layers/embedding/tables/internal/invalid_id_counter.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -8,6 +10,8 @@
 #include <keel/optimizers/sgd.h>
 
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/errors.h"
+#include "tests/support/texts.h"
 
 namespace keel::id_policy_test {
 
@@ -19,6 +23,10 @@ using fixture::ids;
 using fixture::ragged;
 using fixture::sparse;
 using layers::TPUEmbedding;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing_support::count_of;
+using testing_support::message_of;
 using Values = std::vector<float>;
 
 enum class Path { kHost, kEngine, kV0 };
@@ -73,19 +81,14 @@ Found look_up(Path path, Input kind, int64_t invalid_id, const IdPolicy& policy,
 }
 
 void expect_error(Path path, Input kind, int64_t invalid_id, const IdPolicy& policy) {
-  try {
-    look_up(path, kind, invalid_id, policy);
-    ADD_FAILURE() << "no error for " << invalid_id;
-  } catch (const ValueError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("'f'"), std::string::npos) << text;
-    EXPECT_NE(text.find(std::to_string(invalid_id)), std::string::npos) << text;
-  }
+  const std::string text = message_of<ValueError>([&] { look_up(path, kind, invalid_id, policy); });
+  EXPECT_THAT(text, HasSubstr("'f'"));
+  EXPECT_THAT(text, HasSubstr(std::to_string(invalid_id)));
 }
 
 class IdPolicyTest : public testing::TestWithParam<Path> {};
 
-TEST_P(IdPolicyTest, OddIdsAreErrorsByDefault) {
+TEST_P(IdPolicyTest, InvalidIdsAreErrorsByDefault) {
   for (const Input kind : kInputs) {
     for (const int64_t invalid_id : kInvalidIds) {
       if (GetParam() == Path::kHost && kind == Input::kSparse && invalid_id < 0) {
@@ -99,14 +102,14 @@ TEST_P(IdPolicyTest, OddIdsAreErrorsByDefault) {
   }
 }
 
-TEST_P(IdPolicyTest, OddIdsAreAlwaysErrorsOnRequest) {
+TEST_P(IdPolicyTest, InvalidIdsAreAlwaysErrorsOnRequest) {
   for (const Input kind : kInputs) {
     for (const int64_t invalid_id : kInvalidIds)
       expect_error(GetParam(), kind, invalid_id, IdPolicy::error());
   }
 }
 
-TEST_P(IdPolicyTest, IgnoredIdsAreAsIfTheyHadNotBeenThere) {
+TEST_P(IdPolicyTest, IgnoredIdsHaveNoEffect) {
   const std::map<Input, Values> expected = {{Input::kDense, {2, 0, 3}},
                                             {Input::kSparse, {2, 3}},
                                             {Input::kRagged, {2, 3}},
@@ -125,7 +128,7 @@ TEST_P(IdPolicyTest, IgnoredIdsAreAsIfTheyHadNotBeenThere) {
   }
 }
 
-TEST_P(IdPolicyTest, ReplacedIdsAreTheDefaultRow) {
+TEST_P(IdPolicyTest, ReplacedIdsUseTheDefaultRow) {
   const std::map<Input, Values> expected = {{Input::kDense, {2, 4, 3}},
                                             {Input::kSparse, {6, 3}},
                                             {Input::kRagged, {6, 3}},
@@ -141,7 +144,7 @@ TEST_P(IdPolicyTest, ReplacedIdsAreTheDefaultRow) {
   }
 }
 
-TEST_P(IdPolicyTest, ALookupThatFailsCountsNothing) {
+TEST_P(IdPolicyTest, AFailedLookupCountsNothing) {
   CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 1});
   Strategy& strategy = GetParam() == Path::kHost ? static_cast<Strategy&>(cpu) : tpu;
@@ -171,7 +174,7 @@ TEST(IdPolicyConfigTest, TheDefaultRowMustBeInTheTable) {
   }
 }
 
-TEST(IdPolicyConfigTest, FilesKeepEveryPolicy) {
+TEST(IdPolicyConfigTest, PoliciesRoundTripThroughFiles) {
   for (const IdPolicy& policy :
        {IdPolicy(), IdPolicy::error(), IdPolicy::ignore(), IdPolicy::use_row(2)}) {
     IdPolicy again = IdPolicy::use_row(7);
@@ -202,21 +205,20 @@ std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
   return testing::internal::GetCapturedStdout();
 }
 
-TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereLeftOut) {
+TEST(IdPolicyNoticesTest, FitReportsDroppedIds) {
   const std::string line =
       "TPUEmbedding users: feature 'user': 4 ids outside the table were dropped\n";
   const std::string text = shown_by_fit(IdPolicy::ignore(), Verbose::kOneLine);
-  EXPECT_EQ(text.find(line), text.size() - line.size()) << text;
+  EXPECT_THAT(text, EndsWith(line));
+  EXPECT_EQ(count_of(text, line), 1U);
 }
 
-TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereReplaced) {
+TEST(IdPolicyNoticesTest, FitReportsReplacedIds) {
   const std::string text = shown_by_fit(IdPolicy::use_row(0), Verbose::kOneLine);
-  EXPECT_NE(text.find("4 ids outside the table were replaced by the default row\n"),
-            std::string::npos)
-      << text;
+  EXPECT_THAT(text, HasSubstr("4 ids outside the table were replaced by the default row\n"));
 }
 
-TEST(IdPolicyNotesTest, ASilentFitSaysNothing) {
+TEST(IdPolicyNoticesTest, ASilentFitReportsNothing) {
   EXPECT_EQ(shown_by_fit(IdPolicy::ignore(), Verbose::kSilent), "");
 }
 

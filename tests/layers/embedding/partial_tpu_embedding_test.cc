@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -8,6 +9,7 @@
 #include <keel/optimizers/sgd.h>
 
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::partial_tpu_embedding_test {
 
@@ -18,6 +20,10 @@ using fixture::IdRows;
 using fixture::ids;
 using fixture::ragged;
 using layers::PartialTPUEmbedding;
+using testing::HasSubstr;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::int_spec;
 
 struct Tables {
   Table large = make_table({.vocabulary_size = 20, .dim = 1, .initializer = "row_id"});
@@ -58,7 +64,7 @@ TEST(PartialTPUEmbeddingTest, TablesAboveTheThresholdGoToTheEngine) {
   });
 }
 
-TEST(PartialTPUEmbeddingTest, TheThresholdItselfIsSmallAndNoneMakesAllSmall) {
+TEST(PartialTPUEmbeddingTest, TablesUpToTheThresholdAreSmall) {
   const Tables t;
   EXPECT_EQ(t.layer(20)->tpu_embedding(), std::nullopt);
   EXPECT_EQ(t.layer(std::nullopt)->tpu_embedding(), std::nullopt);
@@ -70,7 +76,7 @@ TEST(PartialTPUEmbeddingTest, TheThresholdItselfIsSmallAndNoneMakesAllSmall) {
   EXPECT_EQ(PartialTPUEmbeddingOptions().size_threshold, 10000);
 }
 
-TEST(PartialTPUEmbeddingTest, SmallTablesTakeDenseIdsOnly) {
+TEST(PartialTPUEmbeddingTest, SmallTablesRequireDenseIds) {
   const PartialTPUEmbedding layer = Tables().layer(10);
   Tensors::Dict wrong = batch().entries();
   wrong["b"] = ragged(IdRows{{1}, {2}});
@@ -121,8 +127,8 @@ TEST(PartialTPUEmbeddingTest, SmallTablesObeyTheIdPolicy) {
   const PartialTPUEmbedding ignoring = t.layer(10, IdPolicy::ignore());
   expect_rows(ignoring(batch(10))["b"].tensor(), {{3}, {0}});
   ASSERT_EQ(ignoring->training_notices().size(), 1U);
-  EXPECT_NE(ignoring->training_notices()[0].find("'b': 1 id outside the table was dropped"),
-            std::string::npos);
+  EXPECT_THAT(ignoring->training_notices()[0],
+              HasSubstr("'b': 1 id outside the table was dropped"));
   expect_rows(t.layer(10, IdPolicy::use_row(7))(batch(-1))["b"].tensor(), {{3}, {7}});
 }
 
@@ -136,7 +142,7 @@ TEST(PartialTPUEmbeddingTest, SmallTablesWithoutInitializerAreUniform) {
   }
 }
 
-TEST(PartialTPUEmbeddingTest, ItsConfigMakesAnEqualLayer) {
+TEST(PartialTPUEmbeddingTest, RoundTripsThroughItsConfig) {
   const PartialTPUEmbedding layer({.feature_config = Tables().features(IdPolicy::ignore()),
                                    .optimizer = "adagrad",
                                    .pipeline_execution_with_tensor_core = true,
@@ -145,6 +151,19 @@ TEST(PartialTPUEmbeddingTest, ItsConfigMakesAnEqualLayer) {
   const auto again = PartialTPUEmbeddingLayer::from_config(layer->get_config());
   EXPECT_EQ(again->get_config(), layer->get_config());
   EXPECT_EQ(again->keras_embedding_layers().size(), 3U);
+}
+
+TEST(PartialTPUEmbeddingTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "PartialTPUEmbedding",
+       .config = R"({"name": "partial", "size_threshold": 10, "tables": [
+    {"name": "large", "vocabulary_size": 11, "dim": 4},
+    {"name": "small", "vocabulary_size": 10, "dim": 3}],
+    "feature_config": {"dict": {"a": {"feature": {"table": 0}}, "b": {"feature": {"table": 1}}}}})",
+       .inputs = Specs({{"a", Specs(int_spec({2}))}, {"b", Specs(int_spec({2}))}}),
+       .output = Specs({{"a", Specs(float_spec({2, 4}))}, {"b", Specs(float_spec({2, 3}))}}),
+       .trainable_weights = 2,
+       .weights = 2});
 }
 
 }  // namespace keel::partial_tpu_embedding_test

@@ -1,4 +1,5 @@
 // Prefetching of lookups by a training loop.
+// Tests layers/embedding/tables/internal/prefetch_queue.cc.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
@@ -74,7 +75,7 @@ std::vector<float> train(TPUStrategy& strategy, const TPUEmbedding& layer, bool 
   return layer->embedding_tables()[0].second.to_vector<float>();
 }
 
-TEST_F(PipelineLookupsTest, ALoopOfOnesOwnTrainsTheSameBitsWithPrefetch) {
+TEST_F(PipelineLookupsTest, ACustomLoopTrainsTheSameBitsWithPrefetch) {
   std::vector<float> plain;
   {
     TPUStrategy strategy({.num_cores = 2});
@@ -92,7 +93,7 @@ TEST_F(PipelineLookupsTest, ALoopOfOnesOwnTrainsTheSameBitsWithPrefetch) {
   EXPECT_EQ(grouped_in_steps, 2 * 11) << "prefetched batches that lookups used";
 }
 
-TEST_F(PipelineLookupsTest, WhatIsWrongWithABatchIsSaidByItsLookup) {
+TEST_F(PipelineLookupsTest, InvalidBatchesAreErrorsOfTheirLookup) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const TPUEmbedding embedding = layer();
@@ -109,7 +110,7 @@ TEST_F(PipelineLookupsTest, WhatIsWrongWithABatchIsSaidByItsLookup) {
   EXPECT_THROW(embedding->prefetch(fixture::ids({1}, {1})), RuntimeError) << "not in a replica";
 }
 
-TEST_F(PipelineLookupsTest, TablesThatAreVariablesHaveNoneOfIt) {
+TEST_F(PipelineLookupsTest, PrefetchIgnoresTablesThatAreVariables) {
   const TPUEmbedding embedding = layer(true);
   const Tensors ids = fixture::ids({1}, {1});
   embedding(ids);
@@ -132,7 +133,7 @@ TEST_F(PipelineLookupsTest, TablesThatAreVariablesHaveNoneOfIt) {
 
 #if !defined(KEEL_ADDRESS_SANITIZER)  // it allocates every tensor separately
 
-TEST_F(PipelineLookupsTest, ASteadyStepTakesNoTensorMemoryFromTheSystem) {
+TEST_F(PipelineLookupsTest, ASteadyStepAllocatesNoTensorMemory) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const TPUEmbedding embedding = layer();
@@ -156,7 +157,7 @@ TEST_F(PipelineLookupsTest, ASteadyStepTakesNoTensorMemoryFromTheSystem) {
 
 #endif
 
-TEST_F(PipelineLookupsTest, FilesKeepTheOption) {
+TEST_F(PipelineLookupsTest, TheOptionRoundTripsThroughFiles) {
   const auto again = [](const TPUEmbedding& embedding) {
     return TPUEmbeddingLayer::from_config(embedding->get_config())->get_config();
   };

@@ -1,4 +1,5 @@
 // Rows A01-A07: validation and defaults of configs.
+// Tests layers/embedding/tables/table_config.cc.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ TEST(SpecRowsA, A07_QuantizationNeedsTwoBuckets) {
   EXPECT_EQ(QuantizationConfig(2, 0, 1).num_buckets, 2);
 }
 
-TEST(RowIdInitializerTest, RowsHoldTheirNumbersFromTheOffset) {
+TEST(RowIdInitializerTest, RowIdInitializerNumbersRowsFromTheOffset) {
   EXPECT_EQ(tpu::RowIdInitializer(3)({2, 2}).to_vector<float>(), (std::vector<float>{3, 3, 4, 4}));
   const Table table =
       make_table({.vocabulary_size = 3, .dim = 2, .initializer = tpu::RowIdInitializer()});

@@ -1,4 +1,5 @@
 // Rows F01-F09 and F13-F16: the Keras layer.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -6,13 +7,12 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
-#include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::spec_rows_layer_test {
 
@@ -23,6 +23,9 @@ using fixture::counting;
 using fixture::ids;
 using fixture::Standard;
 using layers::TPUEmbedding;
+using testing::HasSubstr;
+using testing::Not;
+using testing_support::TemporaryFolder;
 using Values = std::vector<float>;
 
 Specs dense_spec(int64_t batch) {
@@ -121,7 +124,7 @@ struct Trained {
 };
 
 TEST(SpecRowsF, F06_TheVirtualVariableIsNotSavedAndTheHostFindsTablesAndSlots) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   Values saved;
   {
     TPUStrategy strategy({.num_cores = 2});
@@ -129,7 +132,7 @@ TEST(SpecRowsF, F06_TheVirtualVariableIsNotSavedAndTheHostFindsTablesAndSlots) {
     const Trained there;
     there.step(strategy);
     for (const StateEntry& entry : there.one.layer->state_entries()) {
-      EXPECT_EQ(entry.name.find("dummy"), std::string::npos) << entry.name;
+      EXPECT_THAT(entry.name, Not(HasSubstr("dummy")));
     }
     Checkpoint(there.items()).write(folder / "c", 1);
     saved = there.one.values();
@@ -165,7 +168,7 @@ TEST(SpecRowsF, F07_CallsUnderAnotherStrategyAreErrorsUnlessServing) {
   EXPECT_NO_THROW(serve(host));
 }
 
-TEST(SpecRowsF, F08_ServingLooksUpOnTheHostInTheTablesOfNow) {
+TEST(SpecRowsF, F08_ServingLooksUpCurrentTablesOnTheHost) {
   const auto serve = [](Strategy& strategy) {
     const auto scope = strategy.scope();
     const Standard f;
@@ -245,7 +248,7 @@ Values trained_apart(Strategy& strategy) {
   return out;
 }
 
-TEST(SpecRowsF, F14_SeparateOptimizersGiveTheSameInBothModes) {
+TEST(SpecRowsF, F14_SeparateOptimizersGiveTheSameResultInBothModes) {
   CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 1});
   const Values expected = trained_apart(cpu);

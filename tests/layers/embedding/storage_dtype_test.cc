@@ -56,7 +56,7 @@ Trained fit(distribute::Strategy& strategy, const std::string& storage, int step
   return out;
 }
 
-TEST(StorageDTypeTest, TrainingInSixteenBitsFindsWhatTrainingInFloatsFinds) {
+TEST(StorageDTypeTest, TrainingInSixteenBitsConvergesAsInFloat32) {
   const auto train = [](const std::string& storage) {
     distribute::TPUStrategy strategy({.num_cores = 2});
     return fit(strategy, storage, 300, optimizers::Adagrad({.learning_rate = 0.3}));
@@ -73,7 +73,7 @@ TEST(StorageDTypeTest, TrainingInSixteenBitsFindsWhatTrainingInFloatsFinds) {
   }
 }
 
-TEST(StorageDTypeTest, StepsTooSmallForTheStorageStillMoveTheTable) {
+TEST(StorageDTypeTest, StepsBelowTheStorageResolutionChangeTheTable) {
   // Each step moves a weight by 1/1000 of its distance to the target. For most of the way, that is
   // less than half the spacing of bfloat16 values, so rounding to nearest would not change the
   // weight.
@@ -92,7 +92,7 @@ TEST(StorageDTypeTest, TablesThatAreVariablesStayFloats) {
   EXPECT_EQ(train("bfloat16").table, train("float32").table);
 }
 
-TEST(StorageDTypeTest, AnUnknownOneIsAnError) {
+TEST(StorageDTypeTest, UnknownStorageDtypesAreErrors) {
   for (const char* name : {"", "int8", "half", "BFLOAT16"}) {
     EXPECT_THROW(make_table({.vocabulary_size = 2, .dim = 2, .storage_dtype = name}), ValueError);
   }

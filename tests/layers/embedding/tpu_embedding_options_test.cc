@@ -1,16 +1,18 @@
 // The options of the layer: storage of the tables, batch shapes, slots, files.
+// Tests layers/embedding/tpu_embedding_config.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>
 
-#include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/errors.h"
 
 namespace keel::tpu_embedding_options_test {
 
@@ -23,6 +25,8 @@ using fixture::ids;
 using fixture::ragged;
 using fixture::Standard;
 using layers::TPUEmbedding;
+using testing::HasSubstr;
+using testing_support::message_of;
 
 Nest<FeatureConfig> one_feature() {
   return FeatureConfig{.table = make_table({.vocabulary_size = 8, .dim = 2, .name = "t"})};
@@ -81,7 +85,7 @@ TEST(EmbeddingFeatureTest, DenseIdsKeepTheirShapeWithoutAnEngine) {
   EXPECT_EQ(strategy.run([&] { return layer(column).tensor(); })[0].shape(), Shape({2, 1, 2}));
 }
 
-TEST(EmbeddingFeatureTest, ALayerOfAStrategyIsCalledUnderOne) {
+TEST(EmbeddingFeatureTest, CallsOutsideTheStrategyAreErrors) {
   const Tensors row = ids({1}, {1});
   TPUStrategy strategy({.num_cores = 1});
   std::optional<TPUEmbedding> layer;
@@ -105,10 +109,10 @@ TEST(EmbeddingFeatureTest, ACallUnderAnotherStrategyBuildsNothing) {
   }
   EXPECT_THROW((*on_engine)(row), RuntimeError);
   EXPECT_FALSE((*on_engine)->built());
-  EXPECT_EQ(distribute::live_engine(strategy), nullptr);
+  EXPECT_EQ(distribute::active_engine(strategy), nullptr);
 }
 
-TEST(EmbeddingFeatureTest, TheNewerEngineIsAnotherLayers) {
+TEST(EmbeddingFeatureTest, EmbeddingFeatureV2IsRejectedUnderATPUStrategy) {
   const TPUEmbeddingOptions options = {.feature_config = one_feature(),
                                        .optimizer = "sgd",
                                        .embedding_feature = EmbeddingFeature::kV2};
@@ -116,7 +120,7 @@ TEST(EmbeddingFeatureTest, TheNewerEngineIsAnotherLayers) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const std::string text = message_of<ValueError>([&] { TPUEmbedding{options}; });
-  EXPECT_NE(text.find("DistributedEmbedding"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("DistributedEmbedding"));
 }
 
 TEST(EmbeddingFeatureTest, OnlyAnEngineNeedsAnOptimizer) {
@@ -128,12 +132,12 @@ TEST(EmbeddingFeatureTest, OnlyAnEngineNeedsAnOptimizer) {
   EXPECT_THROW(TPUEmbedding({.feature_config = one_feature()}), ValueError);
 }
 
-TEST(TPUEmbeddingOptimizerTest, ParametersOfTheV1EngineAreRefused) {
+TEST(TPUEmbeddingOptimizerTest, ParametersOfTheV1EngineAreRejected) {
   const EmbeddingOptimizer v1 = tpu::AdagradParameters{.learning_rate = 0.1};
   const std::string text = message_of<ValueError>(
       [&] { TPUEmbedding({.feature_config = one_feature(), .optimizer = v1}); });
-  EXPECT_NE(text.find("'t'"), std::string::npos) << text;
-  EXPECT_NE(text.find("AdagradParameters"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("'t'"));
+  EXPECT_THAT(text, HasSubstr("AdagradParameters"));
   EXPECT_THROW(
       TPUEmbedding({.feature_config =
                         FeatureConfig{.table = make_table(
@@ -141,7 +145,7 @@ TEST(TPUEmbeddingOptimizerTest, ParametersOfTheV1EngineAreRefused) {
       ValueError);
 }
 
-TEST(BatchSizeTest, ItIsPositiveAndAMultipleOfTheReplicas) {
+TEST(BatchSizeTest, BatchSizeIsPositiveAndAMultipleOfTheReplicas) {
   const auto make = [](int64_t batch_size) {
     return TPUEmbedding(
         {.feature_config = one_feature(), .optimizer = "sgd", .batch_size = batch_size});
@@ -154,7 +158,7 @@ TEST(BatchSizeTest, ItIsPositiveAndAMultipleOfTheReplicas) {
   EXPECT_NO_THROW(make(4));
 }
 
-TEST(BatchSizeTest, ItStandsForRowsThatInputsDoNotTell) {
+TEST(BatchSizeTest, BatchSizeReplacesUnknownRows) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const Table table = make_table({.vocabulary_size = 8, .dim = 2});
@@ -166,7 +170,7 @@ TEST(BatchSizeTest, ItStandsForRowsThatInputsDoNotTell) {
   const TensorSpec any = {
       .shape = {kUnknown, kUnknown}, .dtype = DType::kInt64, .layout = Layout::kRagged};
   layer->build(Specs::list({any, any}));
-  const auto engine = distribute::live_engine(strategy);
+  const auto engine = distribute::active_engine(strategy);
   ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->configuration().batch_size_per_tensor_core, 4);
   EXPECT_EQ(engine->configuration().features[0].input_shape, Shape({4}));
@@ -184,7 +188,7 @@ TEST(BatchSizeTest, AnOutputShapeThatDisagreesIsAnErrorWithThePath) {
       .shape = {kUnknown, kUnknown}, .dtype = DType::kInt64, .layout = Layout::kRagged};
   const std::string text =
       message_of<ValueError>([&] { layer->build(Specs({{"f", Specs(any)}})); });
-  EXPECT_NE(text.find("'f'"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("'f'"));
 }
 
 TEST(OutputShapeTest, DenseAndSparseIdsFoldIntoItOnTheEngine) {
@@ -223,7 +227,7 @@ TEST(LayerSlotsTest, AnEmbeddingOptimizerOnTheHostDecidesWhichSlotsTheLayerKeeps
   EXPECT_EQ(fixture::state_of(built("adagrad"), "t/accumulators").data<float>()[0], 0.1F);
 }
 
-TEST(LayerSlotsTest, BothLivesOfALayerKeepTheSameNames) {
+TEST(LayerSlotsTest, VariableNamesAreEqualOnEngineAndHost) {
   const auto names = [] {
     const TPUEmbedding layer = Standard().layer("ftrl", Standard::ragged_batch());
     std::vector<std::string> out;
@@ -238,7 +242,7 @@ TEST(LayerSlotsTest, BothLivesOfALayerKeepTheSameNames) {
   EXPECT_EQ(on_host.size(), 6U);
 }
 
-TEST(TPUEmbeddingFileTest, EveryOptionComesBack) {
+TEST(TPUEmbeddingFileTest, EveryOptionRoundTrips) {
   const Table table = make_table({.vocabulary_size = 8,
                                   .dim = 2,
                                   .initializer = tpu::RowIdInitializer(3),

@@ -8,12 +8,20 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
+
 namespace keel::dense_features_test {
+
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::int_spec;
 
 namespace fc = feature_column;
 using feature_column::Column;
 using layers::DenseFeatures;
 using layers::SequenceFeatures;
+using testing_support::values_of;
 using Values = std::vector<float>;
 
 Column identity(const std::string& key) { return fc::categorical_column_with_identity(key, 4); }
@@ -21,9 +29,8 @@ Column sequence(const std::string& key, int64_t length = 2) {
   return tpu::embedding_column(fc::sequence_categorical_column_with_identity(key, 4), 1,
                                {.max_sequence_length = length});
 }
-Values of(const Tensor& t) { return t.to_vector<float>(); }
 
-TEST(DenseFeatures, PutsColumnsSideBySideByName) {
+TEST(DenseFeatures, ConcatenatesColumnsByName) {
   const DenseFeatures layer(
       {.feature_columns = {fc::numeric_column("z"), tpu::embedding_column(identity("b"), 2),
                            tpu::embedding_column(identity("a"), 1)}});
@@ -31,7 +38,7 @@ TEST(DenseFeatures, PutsColumnsSideBySideByName) {
                             {"b", Tensor::from<float>({3, 4, 5, 6}, {2, 2})},
                             {"z", Tensor::from<int64_t>({7, 8}, {2})},
                             {"other", Tensor::zeros({2})}};
-  EXPECT_EQ(of(layer(features).tensor()), Values({1, 3, 4, 7, 2, 5, 6, 8}));
+  EXPECT_EQ(values_of(layer(features).tensor()), Values({1, 3, 4, 7, 2, 5, 6, 8}));
   EXPECT_TRUE(layer->weights().empty());
 }
 
@@ -46,11 +53,11 @@ TEST(DenseFeatures, PassesGradientsToActivations) {
     const Tensors features = {{"a", a}, {"z", Tensor::zeros({2})}};
     const auto gradients = tape.input_gradient(ops::sum(layer(features).tensor()), {a});
     ASSERT_TRUE(gradients[0]);
-    EXPECT_EQ(of(gradients[0].dense()), Values({1, 1}));
+    EXPECT_EQ(values_of(gradients[0].dense()), Values({1, 1}));
   }
 }
 
-TEST(DenseFeatures, LooksOrdinaryColumnsUpInItsOwnTables) {
+TEST(DenseFeatures, LooksUpOrdinaryColumnsInItsOwnTables) {
   const auto words =
       fc::categorical_column_with_vocabulary_list("w", std::vector<std::string>{"x", "y"});
   const Column weighted = fc::weighted_categorical_column(identity("i"), "iw");
@@ -67,10 +74,10 @@ TEST(DenseFeatures, LooksOrdinaryColumnsUpInItsOwnTables) {
   EXPECT_EQ(layer->weights()[1].path(), "inputs/w_embedding/embedding_weights");
   layer->weights()[0].assign(Tensor::from<float>({1, 2, 3, 4}, {4, 1}));
   layer->weights()[1].assign(Tensor::from<float>({10, 20}, {2, 1}));
-  EXPECT_EQ(of(layer(features).tensor()), Values({4, 15, 0, 0}));
+  EXPECT_EQ(values_of(layer(features).tensor()), Values({4, 15, 0, 0}));
 }
 
-TEST(DenseFeatures, RefusesColumnsAndFeaturesThatItDoesNotTake) {
+TEST(DenseFeatures, RejectsUnsupportedColumnsAndFeatures) {
   EXPECT_THROW(DenseFeatures({}), ValueError);
   EXPECT_THROW(DenseFeatures({.feature_columns = {identity("a")}}), TypeError);
   EXPECT_THROW(DenseFeatures({.feature_columns = {nullptr}}), TypeError);
@@ -85,17 +92,17 @@ TEST(DenseFeatures, RefusesColumnsAndFeaturesThatItDoesNotTake) {
   EXPECT_THROW(layer(Tensors({{"a", RaggedTensor::from_rows<int64_t>({{1}})}})), TypeError);
 }
 
-TEST(SequenceFeatures, GivesStepsAndLengths) {
+TEST(SequenceFeatures, ReturnsStepsAndLengths) {
   const SequenceFeatures layer({.feature_columns = {sequence("b"), sequence("a")}});
   const Tensors out = layer(Tensors({{"a", Tensor::from<float>({1, 2}, {1, 2, 1})},
                                      {"b", Tensor::from<float>({3, 4}, {1, 2, 1})},
                                      {"a_seq_length_", Tensor::from<int64_t>({2}, {1})}}));
-  EXPECT_EQ(of(out[0].tensor()), Values({1, 3, 2, 4}));
+  EXPECT_EQ(values_of(out[0].tensor()), Values({1, 3, 2, 4}));
   EXPECT_EQ(out[0].tensor().shape(), Shape({1, 2, 2}));
   EXPECT_EQ(out[1].tensor().item<int64_t>(), 2);
 }
 
-TEST(SequenceFeatures, RefusesOtherColumnsAndDifferentLengths) {
+TEST(SequenceFeatures, RejectsOtherColumnsAndDifferentLengths) {
   EXPECT_THROW(SequenceFeatures({}), ValueError);
   EXPECT_THROW(SequenceFeatures({.feature_columns = {tpu::embedding_column(identity("a"), 1)}}),
                ValueError);
@@ -106,7 +113,7 @@ TEST(SequenceFeatures, RefusesOtherColumnsAndDifferentLengths) {
 }
 
 // Encodes and decodes every kind of column.
-TEST(DenseFeatures, IsMadeAgainFromItsConfig) {
+TEST(DenseFeatures, RoundTripsThroughItsConfig) {
   const auto words = std::vector<std::string>{"x", "y", "z"};
   const std::vector<Column> columns = {
       fc::numeric_column("n", {.shape = {2}}),
@@ -134,7 +141,7 @@ TEST(DenseFeatures, IsMadeAgainFromItsConfig) {
   }
 }
 
-TEST(FeatureColumnConfigs, RefuseWhatFilesCannotHoldAndUnknownClasses) {
+TEST(FeatureColumnConfigs, RejectUnserializableAndUnknownClasses) {
   const auto normalized =
       fc::numeric_column("n", {.normalizer_fn = [](const Tensor& x) { return x; }});
   EXPECT_THROW(encode(Column(normalized)), NotImplementedError);
@@ -142,6 +149,21 @@ TEST(FeatureColumnConfigs, RefuseWhatFilesCannotHoldAndUnknownClasses) {
   EXPECT_THROW(
       decode(Config::dict({{"class_name", "Bucketized"}, {"config", Config::dict()}}), out),
       ValueError);
+}
+
+TEST(DenseFeatures, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "DenseFeatures",
+                         .config = R"({"name": "dense_columns", "feature_columns": [
+    {"class_name": "NumericColumn", "config": {"key": "n", "shape": [3]}}]})",
+                         .inputs = Specs({{"n", Specs(float_spec({2, 3}))}}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "SequenceFeatures",
+                         .config = R"({"name": "sequence", "feature_columns": [
+    {"class_name": "TPUEmbeddingColumn", "config": {"dimension": 4, "max_sequence_length": 3,
+     "categorical_column": {"key": "s", "num_buckets": 9, "sequence": true}}}]})",
+                         .inputs = Specs({{"s", Specs(float_spec({2, 3, 4}))},
+                                          {"s_seq_length_", Specs(int_spec({2}))}}),
+                         .output = Specs::tuple({float_spec({2, 3, 4}), int_spec({2})})});
 }
 
 }  // namespace keel::dense_features_test

@@ -1,3 +1,4 @@
+// Tests layers/feature_columns/column_config.cc.
 #include <keel/layers/feature_columns/tpu_embedding_column.h>
 
 #include <cmath>
@@ -36,14 +37,14 @@ TEST(TPUEmbeddingColumn, NamesItsTableVariableAndFeatures) {
   EXPECT_EQ(weighted->table_name(), "tbl_c_weighted_by_w");
 }
 
-TEST(TPUEmbeddingColumn, RefusesColumnsThatAnEngineDoesNotTake) {
+TEST(TPUEmbeddingColumn, RejectsColumnsThatAnEngineDoesNotSupport) {
   EXPECT_THROW(tpu::embedding_column(fc::numeric_column("x"), 4), TypeError);
   EXPECT_THROW(tpu::embedding_column(fc::categorical_column_with_hash_bucket("h", 4), 4),
                TypeError);
   EXPECT_THROW(tpu::embedding_column(nullptr, 4), TypeError);
 }
 
-TEST(TPUEmbeddingColumn, RefusesADimensionThatIsNotPositive) {
+TEST(TPUEmbeddingColumn, RejectsADimensionThatIsNotPositive) {
   EXPECT_THROW(tpu::embedding_column(identity("a"), 0), ValueError);
 }
 
@@ -59,7 +60,7 @@ TEST(SpecRowsH, H02_SequenceColumnsNeedALengthAndOthersMustNotHaveOne) {
   EXPECT_THROW(shared_embedding_columns({sequence("x"), identity("y")}, 4), ValueError);
 }
 
-TEST(SharedColumns, StandInInputOrderOnOneTableNamedBySortedColumns) {
+TEST(SharedColumns, ShareOneTableNamedBySortedColumns) {
   const auto columns = shared_embedding_columns({identity("d"), identity("c")}, 4);
   ASSERT_EQ(columns.size(), 2U);
   EXPECT_EQ(columns[0]->feature_key(), "d");
@@ -73,7 +74,7 @@ TEST(SharedColumns, StandInInputOrderOnOneTableNamedBySortedColumns) {
   EXPECT_EQ(named[0]->table_name(), "tbl_both");
 }
 
-TEST(SharedColumns, RefuseNoColumnsAndOnesOfDifferentBuckets) {
+TEST(SharedColumns, RejectNoColumnsAndOnesOfDifferentBuckets) {
   EXPECT_THROW(shared_embedding_columns({}, 4), ValueError);
   EXPECT_THROW(shared_embedding_columns({identity("a", 3), identity("b", 4)}, 4), ValueError);
   EXPECT_THROW(shared_embedding_columns({fc::numeric_column("x")}, 4), TypeError);
@@ -89,7 +90,7 @@ TEST(SplitSequenceColumns, SeparatesSequencesInOrder) {
   EXPECT_THROW(split_sequence_columns({fc::embedding_column(identity("a"), 4)}), TypeError);
 }
 
-TEST(LookupDevice, MustBeKnownAndATensorCoreNeedsAWidthAndNoSequence) {
+TEST(LookupDevice, DeviceMustBeKnownAndATensorCoreNeedsAWidth) {
   const auto with = [](const std::string& device, std::optional<int64_t> width = {}) {
     return EmbeddingColumnOptions{.embedding_lookup_device = device, .tensor_core_width = width};
   };
@@ -101,7 +102,7 @@ TEST(LookupDevice, MustBeKnownAndATensorCoreNeedsAWidthAndNoSequence) {
   EXPECT_THROW(tpu::embedding_column(sequence("s"), 4, steps), ValueError);
 }
 
-TEST(LookupDevice, OnTheHostDoesNotTrainAndTheEmbeddingCoreDoesNotServe) {
+TEST(LookupDevice, HostDoesNotTrainAndEmbeddingCoreDoesNotServe) {
   const auto on = [](const std::string& device) {
     return tpu::embedding_column(identity("a"), 4, {.embedding_lookup_device = device});
   };
@@ -119,7 +120,7 @@ TPUColumn tensor_core(const std::string& combiner, int64_t width) {
                                 .tensor_core_width = width});
 }
 
-TEST(TensorCoreLookup, CutsAndPadsRowsAndCombinesOverTheMask) {
+TEST(TensorCoreLookup, TruncatesAndPadsRowsAndCombinesOverTheMask) {
   const Tensor table = Tensor::from<float>({10, 11, 12, 13, 14}, {5, 1});
   const auto rows = RaggedTensor::from_rows<int64_t>({{1, 2, 4}, {3}});
   EXPECT_EQ(tensor_core_lookup(*tensor_core("sum", 2), table, rows).to_vector<float>(),
@@ -129,7 +130,7 @@ TEST(TensorCoreLookup, CutsAndPadsRowsAndCombinesOverTheMask) {
   EXPECT_THROW(tensor_core_lookup(*tensor_core("sqrtn", 2), table, rows), ValueError);
 }
 
-TEST(TensorCoreLookup, TakesSparseAndDenseIdsAndDividesAnEmptyRowByZero) {
+TEST(TensorCoreLookup, AcceptsSparseAndDenseIdsAndDividesAnEmptyRowByZero) {
   const Tensor table = Tensor::from<float>({10, 11, 12, 13, 14}, {5, 1});
   const SparseTensor sparse = {.indices = Tensor::from<int64_t>({1, 0, 1, 3}, {2, 2}),
                                .values = Tensor::from<int64_t>({4, 0}, {2}),
@@ -142,7 +143,7 @@ TEST(TensorCoreLookup, TakesSparseAndDenseIdsAndDividesAnEmptyRowByZero) {
             Values({21, 25}));
 }
 
-TEST(TensorCoreLookup, LeavesUnknownWordsOut) {
+TEST(TensorCoreLookup, DropsUnknownWords) {
   const auto words =
       fc::categorical_column_with_vocabulary_list("a", std::vector<std::string>{"x", "y"});
   const TPUColumn column = tpu::embedding_column(
@@ -157,7 +158,7 @@ TEST(TensorCoreLookup, LeavesUnknownWordsOut) {
   EXPECT_EQ(tensor_core_lookup(*column, table, dense).to_vector<float>(), Values({0, 11}));
 }
 
-TEST(TensorCoreLookup, PassesGradientsToTheRowsThatWereThere) {
+TEST(TensorCoreLookup, GradientsReachTheLookedUpRows) {
   const Variable table(Tensor::from<float>({1, 2, 3, 4, 5}, {5, 1}), {.name = "t"});
   GradientTape tape;
   const Tensor out = tensor_core_lookup(*tensor_core("sum", 3), table.read(),

@@ -1,3 +1,5 @@
+// Tests layers/functional/internal/keras_calls.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
@@ -5,8 +7,12 @@
 #include <keel/layers/registry.h>
 
 #include "tests/layers/small_graphs.h"
+#include "tests/support/errors.h"
 
 namespace keel::functional_reader_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
 
 // ---- Graphs as Keras writes them. Layers may be in any order.
 
@@ -125,7 +131,7 @@ TEST(FunctionalReaderTest, KeywordsOfAttentionInKeras2AreRead) {
             (Values{14, 6}));
 }
 
-TEST(FunctionalReaderTest, MasksInAListAreThoseOfTheInputsInOrder) {
+TEST(FunctionalReaderTest, MasksInAListBelongToTheInputsInOrder) {
   const auto means = [](const std::string& keywords) {
     const std::string both = "[" + keras3("q") + ", " + keras3("v") + "]";
     return attended(attention_call(both, keywords), "Attention", "");
@@ -181,7 +187,7 @@ TEST(FunctionalReaderTest, CallsOfNestedModelsMayBeCountedFromOne) {
   EXPECT_EQ(from_one(batch).tensor().item<float>(), -4);
 }
 
-TEST(FunctionalReaderTest, TheOneReadingThatUsesEveryCallIsTaken) {
+TEST(FunctionalReaderTest, AmbiguousCallsUseTheReadingWithEveryCall) {
   // In the form of Keras 2: the first call is an input of the sum, the second one is an output.
   const std::string calls = R"([[["a", 0, 0, {}]], [["b", 0, 0, {}]]])";
   const Functional model =
@@ -278,7 +284,7 @@ TEST(FunctionalReaderTest, MalformedModelsAreValueErrors) {
   }
 }
 
-TEST(FunctionalReaderTest, WhatIsNotOfferedIsSaid) {
+TEST(FunctionalReaderTest, UnsupportedFeaturesAreErrors) {
   const auto fails = [](const std::string& inbound) {
     EXPECT_THROW(read({input("a"), layer("d", "Dense", kUnits, inbound)}, R"(["a", 0, 0])",
                       R"(["d", 0, 0])"),
@@ -291,23 +297,20 @@ TEST(FunctionalReaderTest, WhatIsNotOfferedIsSaid) {
   fails("[{\"args\": [" + keras3("a") + ", \"text\"], \"kwargs\": {}}]");
 }
 
-TEST(FunctionalReaderTest, AnArgumentThatIsNotOfferedIsNamedWithItsLayer) {
+TEST(FunctionalReaderTest, UnsupportedArgumentsAreNamedWithTheirLayer) {
   const auto message = [](const std::string& class_name, const std::string& keywords) {
-    try {
+    return message_of<NotImplementedError>([&] {
       const std::string both = keras3("a") + ", " + keras3("a");
       read({input("a"), layer("here", class_name, R"("num_heads": 1, "key_dim": 1)",
                               attention_call(both, keywords))},
            R"(["a", 0, 0])", R"(["here", 0, 0])");
-    } catch (const NotImplementedError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    });
   };
   for (const std::string& found : {message("MultiHeadAttention", R"("strange": 1)"),
                                    message("MultiHeadAttention", R"("use_causal_mask": "strange")"),
                                    message("Identity", R"("strange": [1, 2])")}) {
-    EXPECT_NE(found.find("'here'"), std::string::npos) << found;
-    EXPECT_NE(found.find("strange"), std::string::npos) << found;
+    EXPECT_THAT(found, HasSubstr("'here'"));
+    EXPECT_THAT(found, HasSubstr("strange"));
   }
 }
 
@@ -360,7 +363,7 @@ TEST(FunctionalReaderTest, OperatorsOfOneTensorAreRead) {
             (Values{6, -2}));
 }
 
-TEST(FunctionalReaderTest, LegacyFilesTellOperatorsByTheirSeparateArguments) {
+TEST(FunctionalReaderTest, LegacyOperatorsHaveSeparateArguments) {
   const std::string both =
       "[{\"args\": [" + keras3("a") + ", " + keras3("b") + "], \"kwargs\": {}}]";
   const Functional model = read({input("a"), input("b"), layer("op", "Multiply", "", both)},
@@ -368,14 +371,11 @@ TEST(FunctionalReaderTest, LegacyFilesTellOperatorsByTheirSeparateArguments) {
   EXPECT_EQ(of_operator(model), (Values{18, -8}));
 }
 
-TEST(FunctionalReaderTest, OperatorsWithoutALayerAreRefusedByName) {
+TEST(FunctionalReaderTest, OperatorsWithoutALayerAreRejectedByName) {
   for (const char* name : {"Sum", "Divide", "Einsum"}) {
-    try {
-      with_operator(name, keras3("a") + ", " + keras3("b"));
-      FAIL() << name;
-    } catch (const NotImplementedError& error) {
-      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
-    }
+    EXPECT_THAT(message_of<NotImplementedError>(
+                    [&] { with_operator(name, keras3("a") + ", " + keras3("b")); }),
+                HasSubstr(name));
   }
 }
 

@@ -1,27 +1,25 @@
+// Tests layers/functional/input_layer.cc and internal/functional_order.cc.
 #include <keel/layers/functional/functional.h>
 
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/core/identity.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/merging/merge.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/regularization/regularization.h>
+
+#include "tests/layers/small_graphs.h"
+#include "tests/support/errors.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::functional_test {
 
 using layers::Dense;
-using Values = std::vector<float>;
-
-Tensor row(const Values& values) {
-  return Tensor::from(values, {1, static_cast<int64_t>(values.size())});
-}
-
-Dense ones(const std::string& name = {}) {
-  return Dense({.units = 1, .kernel_initializer = "ones", .name = name});
-}
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::message_if_any;
 
 std::vector<std::string> names(const FunctionalModel& model) {
   std::vector<std::string> out;
@@ -36,7 +34,7 @@ TEST(FunctionalTest, ReplaysItsGraphOnNewInputs) {
   EXPECT_EQ(model(Tensor::full<float>({3, 2}, 1)).shape(), Shape({3, 1}));
 }
 
-TEST(FunctionalTest, TakesDictsAndLeavesFurtherKeysOut) {
+TEST(FunctionalTest, AcceptsDictsAndIgnoresExtraKeys) {
   const Tensor a = layers::input({.shape = {1}});
   const Tensor b = layers::input({.shape = {1}});
   const Tensor y = layers::Subtract({})(Tensors::list({a, b})).tensor();
@@ -87,7 +85,7 @@ TEST(FunctionalTest, TrainingReachesTheLayersOfTheGraph) {
   EXPECT_EQ(model(ones, {.training = true}).data<float>()[0], 0);
 }
 
-TEST(FunctionalTest, RaggedInputsGoThrough) {
+TEST(FunctionalTest, RaggedInputsAreSupported) {
   const RaggedTensor x = layers::ragged_input({.dtype = DType::kInt64});
   const Tensors same = layers::Identity({})(Tensors(x));
   const Functional model({.inputs = Tensors(x), .outputs = same});
@@ -96,7 +94,7 @@ TEST(FunctionalTest, RaggedInputsGoThrough) {
   EXPECT_THROW(model(Tensors(Tensor::zeros({2, 2}, DType::kInt64))), TypeError);
 }
 
-TEST(FunctionalTest, ConstantsInTheGraphStay) {
+TEST(FunctionalTest, ConstantsRemainInTheGraph) {
   const Tensor x = layers::input({.shape = {1}});
   const Functional model({.inputs = x, .outputs = x + row({7})});
   EXPECT_EQ(model(row({1})).item<float>(), 8);
@@ -114,7 +112,7 @@ TEST(FunctionalTest, LayersAreListedByDepthAsKerasDoes) {
   EXPECT_EQ(names(*model), (std::vector<std::string>{"b", "a", "first", "side", "second", "join"}));
 }
 
-TEST(FunctionalTest, AnInputNobodyReadsIsStillAnInput) {
+TEST(FunctionalTest, UnusedInputsRemainInputs) {
   const Tensor a = layers::input({.shape = {1}});
   const Tensor b = layers::input({.shape = {1}});
   const Functional model({.inputs = Tensors::list({a, b}), .outputs = ones()(a)});
@@ -122,7 +120,7 @@ TEST(FunctionalTest, AnInputNobodyReadsIsStillAnInput) {
   EXPECT_EQ(model->layers().size(), 3u);
 }
 
-TEST(FunctionalTest, RejectsGraphsThatAreNoModels) {
+TEST(FunctionalTest, RejectsInvalidGraphs) {
   const Tensor a = layers::input({.shape = {1}});
   const Tensor b = layers::input({.shape = {1}});
   const Tensor y = ones()(a);
@@ -133,7 +131,7 @@ TEST(FunctionalTest, RejectsGraphsThatAreNoModels) {
   EXPECT_THROW(Functional({.inputs = a, .outputs = ones("twin")(ones("twin")(a))}), ValueError);
 }
 
-TEST(FunctionalTest, RejectsInputsThatDoNotFitTheGraph) {
+TEST(FunctionalTest, RejectsIncompatibleInputs) {
   const Tensor x = layers::input({.shape = {2}});
   const Functional model({.inputs = {{"x", x}}, .outputs = ones()(x)});
   EXPECT_THROW(model(Tensors{{"x", row({1, 2, 3})}}), ValueError);
@@ -147,15 +145,10 @@ template <class Expected>
 std::string error_of(const Tensors& inputs, const Tensors& given) {
   const Functional model(
       {.inputs = inputs, .outputs = ones()(flatten(inputs)[0].tensor()), .name = "ranker"});
-  try {
-    model(given);
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_any<Expected>([&] { model(given); });
 }
 
-TEST(FunctionalTest, NamesTheInputsItTakesAndThoseItGot) {
+TEST(FunctionalTest, ErrorsNameExpectedAndReceivedInputs) {
   const Tensor price = layers::input({.shape = {1}, .name = "price"});
   const Tensor age = layers::input({.shape = {1}, .name = "age"});
   EXPECT_EQ(error_of<TypeError>(price, {{"cost", row({1})}, {"id", row({3})}}),
@@ -172,7 +165,7 @@ TEST(FunctionalTest, NamesTheInputsItTakesAndThoseItGot) {
   EXPECT_EQ(error_of<Error>(both, {{"price", row({1})}, {"age", row({2})}, {"id", row({3})}}), "");
 }
 
-TEST(FunctionalTest, TakesInputsThatAreNoDictByTheirNames) {
+TEST(FunctionalTest, AcceptsPositionalInputsByName) {
   const Tensor price = layers::input({.shape = {1}, .name = "price"});
   const Tensor age = layers::input({.shape = {1}, .name = "age"});
   const Tensors given = {{"price", row({7})}, {"age", row({30})}, {"id", row({3})}};
@@ -188,7 +181,7 @@ TEST(FunctionalTest, TakesInputsThatAreNoDictByTheirNames) {
 }
 
 // In files of Keras 2 the numbers in input names differ between programs.
-TEST(FunctionalTest, TakesItsOnlyInputUnderAnyName) {
+TEST(FunctionalTest, ASingleInputMayHaveAnyName) {
   const Tensor price = layers::input({.shape = {1}, .name = "price"});
   const Tensors given = {{"dense_7_input", row({7})}};
   const Tensor y = price * 3.0;
@@ -198,7 +191,7 @@ TEST(FunctionalTest, TakesItsOnlyInputUnderAnyName) {
   }
 }
 
-TEST(FunctionalTest, AChoiceOfTrainingStaysWithItsCall) {
+TEST(FunctionalTest, AnExplicitTrainingArgumentIsKept) {
   const Tensor input = layers::input({.shape = {1000}});
   const layers::Dropout dropout({.rate = 0.5, .seed = 3});
   const Functional always(
@@ -213,12 +206,41 @@ TEST(FunctionalTest, AChoiceOfTrainingStaysWithItsCall) {
   EXPECT_NEAR(zeros(again(ones)), 500, 100);
 }
 
-TEST(FunctionalTest, ATensorFromNowhereBelowTheTopIsAnErrorToo) {
+TEST(FunctionalTest, ATensorWithoutAProducerIsAnError) {
   const Tensor input = layers::input({.shape = {2}});
   const Tensor stray = Tensor::symbolic({.shape = {kUnknown, 2}});
   const Tensor y =
       layers::Dense({.units = 1})(layers::Add({})(Tensors::list({input, stray})).tensor());
   EXPECT_THROW(Functional({.inputs = input, .outputs = y}), ValueError);
+}
+
+TEST(FunctionalTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Functional",
+                         .config = R"({"name": "graph", "layers": [
+    {"name": "graph_in", "class_name": "InputLayer",
+     "config": {"batch_input_shape": [null, 3], "dtype": "float32"}, "inbound_nodes": []},
+    {"name": "graph_out", "class_name": "Dense", "config": {"units": 2},
+     "inbound_nodes": [[["graph_in", 0, 0, {}]]]}],
+    "input_layers": [["graph_in", 0, 0]], "output_layers": [["graph_out", 0, 0]]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 2}),
+                         .trainable_weights = 2,
+                         .weights = 2});
+  expect_layer_contract({.class_name = "InputLayer",
+                         .config = R"({"batch_shape": [null, 3]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Model",
+                         .config = R"({"name": "graph", "layers": [
+    {"name": "graph_in", "class_name": "InputLayer",
+     "config": {"batch_input_shape": [null, 3], "dtype": "float32"}, "inbound_nodes": []},
+    {"name": "graph_out", "class_name": "Dense", "config": {"units": 2},
+     "inbound_nodes": [[["graph_in", 0, 0, {}]]]}],
+    "input_layers": [["graph_in", 0, 0]], "output_layers": [["graph_out", 0, 0]]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 2}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::functional_test

@@ -3,20 +3,24 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/regularization/dropout.h>
-#include <keel/layers/reshaping/reshape.h>
+#include <keel/layers/regularization/regularization.h>
+#include <keel/layers/reshaping/reshaping.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::sequential_test {
 
 using layers::Dense;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 LayerHandle<Layer> input_layer(Shape batch_shape) {
   return LayerHandle<InputLayer>(InputLayerOptions{.batch_shape = batch_shape});
 }
 
-TEST(SequentialTest, EachLayerTakesWhatTheOneBeforeReturns) {
+TEST(SequentialTest, CallsItsLayersInOrder) {
   const Sequential model({.layers = {Dense({.units = 2, .kernel_initializer = "ones"}),
                                      Dense({.units = 1, .kernel_initializer = "ones"})}});
   EXPECT_EQ(model(Tensor::from<float>({1, 2}, {1, 2})).item<float>(), 6);
@@ -39,7 +43,7 @@ TEST(SequentialTest, IsALayerOfAGraph) {
   EXPECT_EQ(y.shape(), Shape({kUnknown, 3}));
 }
 
-TEST(SequentialTest, ConfigsMakeEqualModels) {
+TEST(SequentialTest, ModelsRoundTripThroughTheirConfigs) {
   const Sequential model(
       {.layers = {input_layer({kUnknown, 2}), Dense({.units = 3}), layers::Dropout({.rate = 0.1})},
        .name = "mlp"});
@@ -51,13 +55,13 @@ TEST(SequentialTest, ConfigsMakeEqualModels) {
   EXPECT_TRUE(SequentialModel::from_config(model->get_config())->trainable_variables().empty());
 }
 
-TEST(SequentialTest, RejectsLayersThatDoNotFitIn) {
+TEST(SequentialTest, RejectsIncompatibleLayers) {
   const Sequential model({.layers = {Dense({.units = 1, .name = "a"})}});
   EXPECT_THROW(model->add(Dense({.units = 1, .name = "a"})), ValueError);
   EXPECT_THROW(model->add(input_layer({kUnknown, 2})), ValueError);
 }
 
-TEST(SequentialTest, ALayerThatDoesNotFitIsNotAdded) {
+TEST(SequentialTest, AnIncompatibleLayerIsNotAdded) {
   const Sequential model(
       {.layers = {make_layer<InputLayer>(InputLayer::Options{.batch_shape = {kUnknown, 4}})}});
   EXPECT_THROW(model->add(layers::Reshape({.target_shape = {3}})), ValueError);
@@ -86,6 +90,17 @@ TEST(SequentialTest, AddingALayerDoesNotCallTheLayersBeforeIt) {
   EXPECT_EQ(calls, of_one * kLayers);
   model->add(Dense({.units = 3}));
   EXPECT_EQ(model->count_params(), 4 * 3 + 3);
+}
+
+TEST(SequentialTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Sequential",
+                         .config = R"({"name": "stack", "layers": [
+    {"class_name": "InputLayer", "config": {"batch_input_shape": [null, 3], "name": "stack_in"}},
+    {"class_name": "Dense", "config": {"units": 2}}]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 2}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::sequential_test

@@ -1,14 +1,18 @@
-#include <keel/layers/interaction/dot_interaction.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/interaction/interaction.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::dot_interaction_test {
 
 using layers::DotInteraction;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
 using Values = std::vector<float>;
 
 // Products: 1.1 = 5, 2.1 = 11, 2.2 = 25, 3.1 = 17, 3.2 = 39, 3.3 = 61.
@@ -17,7 +21,7 @@ Tensors three() {
                         Tensor::from<float>({5, 6}, {1, 2})});
 }
 
-TEST(DotInteractionTest, TakesPairsBelowTheDiagonalRowByRow) {
+TEST(DotInteractionTest, ReturnsPairsBelowTheDiagonalByRow) {
   EXPECT_EQ(DotInteraction({})(three()).tensor().to_vector<float>(), (Values{11, 17, 39}));
 }
 
@@ -35,12 +39,12 @@ TEST(DotInteractionTest, SkippingTheGatherKeepsZerosAbove) {
             (Values{5, 0, 0, 11, 25, 0, 17, 39, 61}));
 }
 
-TEST(DotInteractionTest, OneStackedTensorMeansTheSame) {
+TEST(DotInteractionTest, AStackedTensorIsEquivalent) {
   const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {1, 3, 2});
   EXPECT_EQ(DotInteraction({})(x).to_vector<float>(), (Values{11, 17, 39}));
 }
 
-TEST(DotInteractionTest, BothFormsHaveOneGradient) {
+TEST(DotInteractionTest, BothFormsHaveTheSameGradient) {
   const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {1, 3, 2});
   const auto gradient = [&](bool skip_gather) {
     GradientTape tape;
@@ -66,6 +70,13 @@ TEST(DotInteractionTest, RejectsFeaturesOfDifferentShapes) {
                ValueError);
   EXPECT_THROW(DotInteraction({})(Tensors::list({Tensor::zeros({2}), Tensor::zeros({2})})),
                ValueError);
+}
+
+TEST(DotInteractionTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "DotInteraction",
+                         .config = R"({"self_interaction": true})",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::dot_interaction_test

@@ -1,20 +1,24 @@
-#include <keel/layers/interaction/feature_cross.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/interaction/interaction.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::feature_cross_test {
 
 using layers::FeatureCross;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
 using Values = std::vector<float>;
 
 Tensors x0_and_x() {
   return Tensors::list({Tensor::from<float>({1, 2}, {1, 2}), Tensor::from<float>({3, 4}, {1, 2})});
 }
 
-TEST(FeatureCrossTest, MultipliesTheFirstInputByAMapOfTheSecondAndAddsIt) {
+TEST(FeatureCrossTest, ComputesTheCrossOfTwoInputs) {
   const FeatureCross cross({.kernel_initializer = "ones", .bias_initializer = "ones"});
   // x0 * (7 + 1) + x
   EXPECT_EQ(cross(x0_and_x()).tensor().to_vector<float>(), (Values{11, 20}));
@@ -53,7 +57,7 @@ TEST(FeatureCrossTest, GradientsReachAllWeights) {
   for (const Gradient& g : tape.gradient(loss, cross->trainable_variables())) EXPECT_TRUE(g);
 }
 
-TEST(FeatureCrossTest, TakesRegularizers) {
+TEST(FeatureCrossTest, AcceptsRegularizers) {
   const FeatureCross cross({.projection_dim = 1,
                             .kernel_initializer = "ones",
                             .bias_initializer = "ones",
@@ -63,17 +67,26 @@ TEST(FeatureCrossTest, TakesRegularizers) {
   EXPECT_EQ(cross->losses().size(), 3u);
 }
 
-TEST(FeatureCrossTest, RejectsBadOptions) {
+TEST(FeatureCrossTest, RejectsInvalidOptions) {
   EXPECT_THROW(FeatureCross({.projection_dim = 0}), ValueError);
   EXPECT_THROW(FeatureCross({.diag_scale = -1}), ValueError);
 }
 
-TEST(FeatureCrossTest, RejectsInputsThatDoNotFit) {
+TEST(FeatureCrossTest, RejectsIncompatibleInputs) {
   EXPECT_THROW(FeatureCross({})(Tensors::list({Tensor::zeros({1, 2}), Tensor::zeros({1, 3})})),
                ValueError);
   const Tensor t = Tensor::zeros({1, 2});
   EXPECT_THROW(FeatureCross({})(Tensors::list({t, t, t})), ValueError);
   EXPECT_THROW(FeatureCross({})(Tensor::zeros({2})), ValueError);
+}
+
+TEST(FeatureCrossTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "FeatureCross",
+                         .config = R"({"projection_dim": 2})",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3}),
+                         .trainable_weights = 3,
+                         .weights = 3});
 }
 
 }  // namespace keel::feature_cross_test

@@ -7,7 +7,7 @@
 
 namespace keel::naming_test {
 
-TEST(NamingTest, SnakeCaseIsKerass) {
+TEST(NamingTest, SnakeCaseMatchesKeras) {
   EXPECT_EQ(to_snake_case("Dense"), "dense");
   EXPECT_EQ(to_snake_case("BatchNormalization"), "batch_normalization");
   EXPECT_EQ(to_snake_case("PReLU"), "p_re_lu");
@@ -34,13 +34,13 @@ TEST(NamingTest, NamesAreNumberedFromTheSecondOn) {
   EXPECT_EQ(layers::Dense({.units = 1})->name(), "dense");
 }
 
-TEST(NamingTest, AGivenNameCountsForNothing) {
+TEST(NamingTest, ExplicitNamesAreNotCounted) {
   clear_session();
   EXPECT_EQ(layers::Dense({.units = 1, .name = "mine"})->name(), "mine");
   EXPECT_EQ(layers::Dense({.units = 1})->name(), "dense");
 }
 
-TEST(NamingTest, SlashesAreRefused) {
+TEST(NamingTest, SlashesAreRejected) {
   EXPECT_THROW(layers::Dense({.units = 1, .name = "a/b"}), ValueError);
 }
 

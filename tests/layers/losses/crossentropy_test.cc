@@ -16,7 +16,7 @@ TEST(CrossentropyLossTest, BinaryIsFiniteAtZeroAndOne) {
   EXPECT_NEAR(losses[1], 16.118095, 1e-5);  // -log(1e-7)
 }
 
-TEST(CrossentropyLossTest, LogitsMeanTheSameAsTheirProbabilities) {
+TEST(CrossentropyLossTest, LogitsAreEquivalentToProbabilities) {
   const Tensor y = Tensor::from<double>({0, 1}, {1, 2});
   const Tensor z = Tensor::from<double>({std::log(3.0), 0}, {1, 2});
   EXPECT_NEAR(losses::categorical_crossentropy(y, z, true).item<double>(), std::log(4.0), 1e-12);
@@ -58,7 +58,7 @@ TEST(CrossentropyLossTest, IgnoredSamplesDoNotCount) {
   EXPECT_FLOAT_EQ(loss->call(y, masked).item<float>(), std::log(2.0f));
 }
 
-TEST(CrossentropyLossTest, LabelsThatAreNoClassAreRefused) {
+TEST(CrossentropyLossTest, LabelsOutOfRangeAreRejected) {
   const Tensor p = Tensor::full<float>({2, 3}, 0.3f);
   const auto refused = [&](const Tensor& y, std::optional<int64_t> ignored = {}) {
     EXPECT_THROW(losses::sparse_categorical_crossentropy(y, p, false, ignored), ValueError);
@@ -70,7 +70,7 @@ TEST(CrossentropyLossTest, LabelsThatAreNoClassAreRefused) {
   refused(Tensor::from<int32_t>({0}, {1}));
 }
 
-TEST(CrossentropyLossTest, GeneralizedLiesBetweenEntropyAndAbsoluteError) {
+TEST(CrossentropyLossTest, GeneralizedInterpolatesEntropyAndAbsoluteError) {
   const Tensor y = Tensor::from<int32_t>({1, 0}, {2, 1});
   const Tensor p = Tensor::from<double>({.36, .64, 1, 0}, {2, 2});
   const auto losses = losses::categorical_generalized_cross_entropy(y, p, .5);
@@ -82,7 +82,7 @@ TEST(CrossentropyLossTest, GeneralizedLiesBetweenEntropyAndAbsoluteError) {
                ValueError);
 }
 
-TEST(CrossentropyLossTest, BadOptionsAreRefused) {
+TEST(CrossentropyLossTest, InvalidOptionsAreRejected) {
   EXPECT_THROW(losses::CategoricalGeneralizedCrossEntropy({.q = 0}), ValueError);
   EXPECT_THROW(losses::CategoricalGeneralizedCrossEntropy({.q = 1}), ValueError);
   EXPECT_THROW(losses::BinaryCrossentropy({.label_smoothing = 1.5}), ValueError);

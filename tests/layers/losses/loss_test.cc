@@ -1,3 +1,4 @@
+// Tests layers/losses/builtin_losses.cc.
 #include <keel/layers/losses/loss.h>
 
 #include <cmath>
@@ -16,21 +17,26 @@ Tensor labels_for(const std::string& class_name) {
        {"CategoricalGeneralizedCrossEntropy", "Circle", "SparseCategoricalCrossentropy"}) {
     if (class_name == of_class_numbers) return Tensor::from<int32_t>({2, 0}, {2});
   }
+  if (class_name == "CTC") return Tensor::from<int32_t>({2, 0, 1, 2}, {2, 2});
   // The quotient by labels near 0 is too large for finite differences.
   if (class_name == "MeanAbsolutePercentageError") return Tensor::full<double>({2, 3}, 1);
   return Tensor::from<double>({0, 0, 1, 1, 0, 0}, {2, 3});
 }
-Tensor predictions() { return Tensor::from<double>({.2, .3, .45, .35, .15, .4}, {2, 3}); }
+Tensor predictions_for(const std::string& class_name) {
+  const Tensor rows = Tensor::from<double>({.2, .3, .45, .35, .15, .4}, {2, 3});
+  if (class_name != "CTC") return rows;
+  return Tensor::from<double>({.2, .3, .45, .35, .15, .4, .6, .1, -.2, .7, -.3, .5}, {2, 2, 3});
+}
 
 double value(const Loss& loss, const Tensor& y_true, const Tensor& y_pred) {
   return loss.call(y_true, y_pred).item<double>();
 }
 
-TEST(LossTest, GradientsOfAllAgreeWithFiniteDifferences) {
+TEST(LossTest, AllGradientsMatchFiniteDifferences) {
   for (const std::string& class_name : loss_registry().class_names()) {
     SCOPED_TRACE(class_name);
     const LossHandle loss = losses::get(class_name);
-    const Tensor y = labels_for(class_name), p = predictions();
+    const Tensor y = labels_for(class_name), p = predictions_for(class_name);
     GradientTape tape;
     tape.watch(p);
     const Tensor found = tape.input_gradient(loss->call(y, p), {p})[0].dense();
@@ -45,11 +51,11 @@ TEST(LossTest, GradientsOfAllAgreeWithFiniteDifferences) {
   }
 }
 
-TEST(LossTest, AllTakeSymbolsOfAnyBatch) {
+TEST(LossTest, AllAcceptSymbolicBatches) {
   for (const std::string& class_name : loss_registry().class_names()) {
     if (class_name == "Circle") continue;  // compares the rows of a batch
     SCOPED_TRACE(class_name);
-    TensorSpec y = labels_for(class_name).spec(), p = predictions().spec();
+    TensorSpec y = labels_for(class_name).spec(), p = predictions_for(class_name).spec();
     y.shape = y.shape.with(0, kUnknown);
     p.shape = p.shape.with(0, kUnknown);
     const Tensor loss = losses::get(class_name)->call(Tensor::symbolic(y), Tensor::symbolic(p));
@@ -58,14 +64,14 @@ TEST(LossTest, AllTakeSymbolsOfAnyBatch) {
   }
 }
 
-TEST(LossTest, AllComeBackFromTheirConfigs) {
+TEST(LossTest, AllRoundTripThroughTheirConfigs) {
   for (const std::string& class_name : loss_registry().class_names()) {
     const Config config = losses::serialize(*losses::get(class_name));
     EXPECT_EQ(losses::serialize(*losses::deserialize(config)), config);
   }
 }
 
-TEST(LossTest, ConfigsAreThoseOfKeras) {
+TEST(LossTest, ConfigsMatchKeras) {
   EXPECT_EQ(to_json(losses::serialize(*losses::get("bce"))),
             R"({"class_name": "BinaryCrossentropy", "config": {"name": "binary_crossentropy", )"
             R"("reduction": "sum_over_batch_size", "from_logits": false, "label_smoothing": 0.0, )"
@@ -75,7 +81,7 @@ TEST(LossTest, ConfigsAreThoseOfKeras) {
             R"("beta": 0.5, "axis": null})");
 }
 
-TEST(LossTest, NamesOfKerasFindThem) {
+TEST(LossTest, AreFoundByTheNamesOfKeras) {
   for (const auto& [name, class_name] : std::vector<std::pair<const char*, const char*>>{
            {"binary_crossentropy", "BinaryCrossentropy"},
            {"BinaryCrossentropy", "BinaryCrossentropy"},
@@ -97,7 +103,7 @@ TEST(LossTest, NamesOfKerasFindThem) {
   EXPECT_THROW(losses::get("mean_square"), ValueError);
 }
 
-TEST(LossTest, FormsOfKerassFilesAreRead) {
+TEST(LossTest, FormsOfKerasFilesAreRead) {
   const auto read = [](const char* json) { return losses::deserialize(parse_json(json)); };
   EXPECT_EQ(read(R"("kld")")->class_name(), "KLDivergence");
   EXPECT_EQ(read(R"({"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0},
@@ -126,7 +132,7 @@ TEST(LossTest, AnArgumentIsSerializedAsItWasGiven) {
   EXPECT_TRUE(LossArgument().config().is_null());
 }
 
-TEST(LossTest, CrossentropyChoosesByTheShapes) {
+TEST(LossTest, CrossentropyDependsOnTheShapes) {
   const LossHandle loss = losses::get("ce");
   const Tensor p = Tensor::from<float>({.1f, .9f, .4f, .6f}, {2, 2});
   const auto expect_like = [&](const char* name, const Tensor& y, const Tensor& predicted) {
@@ -139,7 +145,7 @@ TEST(LossTest, CrossentropyChoosesByTheShapes) {
   expect_like("categorical_crossentropy", Tensor::from<float>({0, 1, 1, 0}, {2, 2}), p);
 }
 
-TEST(LossTest, ALabelWithoutTheColumnOfThePredictionsGetsIt) {
+TEST(LossTest, LabelsAreExpandedToTheRankOfPredictions) {
   const Tensor y_true = Tensor::from<int32_t>({1, 0, 1}, {3});
   const Tensor y_pred = Tensor::from<float>({0.5f, 1, 2}, {3, 1});
   const Tensor losses = losses::mean_squared_error(y_true, y_pred);
@@ -150,12 +156,12 @@ TEST(LossTest, ALabelWithoutTheColumnOfThePredictionsGetsIt) {
 
 TEST(LossTest, AllComputeInTheDtypeOfThePredictions) {
   for (const std::string& class_name : loss_registry().class_names()) {
-    const Tensor p = predictions();
+    const Tensor p = predictions_for(class_name);
     EXPECT_EQ(losses::get(class_name)->call(labels_for(class_name), p).dtype(), DType::kFloat64);
   }
 }
 
-TEST(LossTest, NoRowsHaveNoLossAndNoGradient) {
+TEST(LossTest, EmptyBatchesHaveNoLossAndNoGradient) {
   const Tensor y_pred = Tensor::zeros({0, 1});
   for (const char* name : {"bce", "mse", "hinge", "kld"}) {
     GradientTape tape;
@@ -179,7 +185,7 @@ float reduced(const std::string& reduction, const Tensor& weight = {}, const Ten
   return squares(reduction)->call(zeros(), steps().with_mask(mask), weight).item<float>();
 }
 
-TEST(LossTest, ReductionsDivideAsTheirNamesSay) {
+TEST(LossTest, ReductionsDivideByTheirCounts) {
   EXPECT_EQ(reduced("sum"), 30);
   EXPECT_EQ(reduced("sum_over_batch_size"), 7.5f);
   EXPECT_EQ(reduced("mean"), 7.5f);
@@ -194,7 +200,7 @@ TEST(LossTest, ReductionsDivideAsTheirNamesSay) {
   EXPECT_EQ(reduced("mean_with_sample_weight", Tensor::zeros({2, 2})), 0);
 }
 
-TEST(LossTest, DimensionsOfWeightsMayBeMissing) {
+TEST(LossTest, WeightsMayHaveFewerDimensions) {
   EXPECT_EQ(reduced("sum", Tensor::from<float>({1, 3}, {2})), 80);
   EXPECT_EQ(reduced("sum", Tensor::from<float>({1, 3}, {2, 1})), 80);
   EXPECT_EQ(reduced("sum", Tensor::from<int32_t>({1, 1, 3, 3}, {2, 2, 1})), 80);
@@ -218,7 +224,7 @@ TEST(LossTest, AMaskOfThePredictionsLeavesLossesOut) {
   EXPECT_EQ(reduced("sum", {}, row), 25);
 }
 
-TEST(LossTest, MaskedTotalsMayBeOfAllReplicas) {
+TEST(LossTest, MaskedTotalsMayIncludeAllReplicas) {
   const Tensor mask = Tensor::from<bool>({true, false, true, false}, {2, 2});
   // The other replica has four more losses, none of which is masked.
   const auto sum = [](const Tensor& totals) { return totals + Tensor::full<float>({2}, 4); };
@@ -226,7 +232,7 @@ TEST(LossTest, MaskedTotalsMayBeOfAllReplicas) {
   EXPECT_FLOAT_EQ(ops::sum(losses).item<float>(), 10 * 8.0f / 6);
 }
 
-TEST(LossTest, DivisorsAreOfAllRows) {
+TEST(LossTest, DivisorsIncludeAllRows) {
   EXPECT_EQ(squares("mean")->divisor({2, 2}, 10, 1), 20);
   EXPECT_EQ(squares("mean_with_sample_weight")->divisor({2, 2}, 10, .5), 10);
   EXPECT_EQ(squares("sum")->divisor({2, 2}, 10, 1), 1);
@@ -236,7 +242,7 @@ TEST(LossTest, DivisorsAreOfAllRows) {
   EXPECT_EQ(columns->divisor({3}, 10, 1), 3);
 }
 
-TEST(LossTest, ShapesThatDoNotFitAreRefused) {
+TEST(LossTest, IncompatibleShapesAreRejected) {
   const LossHandle loss = losses::get("mse");
   const Tensor y = Tensor::zeros({2, 3});
   EXPECT_THROW(loss->call(Tensor::zeros({2, 1}), y), ValueError);
@@ -248,7 +254,7 @@ TEST(LossTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(loss->call(y, Tensor::zeros({2, 3}, DType::kInt32)), TypeError);
 }
 
-TEST(LossTest, UnknownReductionsAreRefused) {
+TEST(LossTest, UnknownReductionsAreRejected) {
   EXPECT_THROW(losses::MeanSquaredError({.reduction = "average"}), ValueError);
 }
 

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
-namespace keel::regression_test {
+#include <keel/autodiff/tape.h>
+
+namespace keel::regression_losses_test {
 
 Tensor labels() { return Tensor::from<double>({1, -2}, {1, 2}); }
 Tensor predictions() { return Tensor::from<double>({1.5, 2}, {1, 2}); }
 
-TEST(RegressionLossTest, AreTheMeansTheirNamesSay) {
+TEST(RegressionLossTest, AreMeansOfTheirErrors) {
   EXPECT_NEAR(losses::mean_squared_error(labels(), predictions()).item<double>(), 16.25 / 2, 1e-12);
   EXPECT_NEAR(losses::mean_absolute_error(labels(), predictions()).item<double>(), 2.25, 1e-12);
   EXPECT_NEAR(losses::mean_absolute_percentage_error(labels(), predictions()).item<double>(), 125,
@@ -25,6 +27,8 @@ TEST(RegressionLossTest, HuberIsLinearBeyondDelta) {
   EXPECT_NEAR(losses::huber(labels(), predictions()).item<double>(), (.125 + 3.5) / 2, 1e-12);
   EXPECT_NEAR(losses::huber(labels(), predictions(), 10).item<double>(), 16.25 / 4, 1e-12);
   EXPECT_THROW(losses::Huber({.delta = 0}), ValueError);
+  EXPECT_THROW(losses::huber(labels(), predictions(), 0), ValueError);
+  EXPECT_THROW(losses::huber(labels(), predictions(), std::nan("")), ValueError);
 }
 
 TEST(RegressionLossTest, LogCoshDoesNotOverflow) {
@@ -42,4 +46,58 @@ TEST(RegressionLossTest, PercentagesOfZeroAreLargeButFinite) {
       100);
 }
 
-}  // namespace keel::regression_test
+TEST(CosineSimilarityLossTest, IsMinusTheCosine) {
+  const Tensor y = Tensor::from<double>({1, 0, 3, 4}, {2, 2});
+  const Tensor p = Tensor::from<double>({2, 2, -6, -8}, {2, 2});
+  const Tensor rows = losses::cosine_similarity(y, p);
+  EXPECT_NEAR(rows.data<double>()[0], -std::sqrt(.5), 1e-12);
+  EXPECT_NEAR(rows.data<double>()[1], 1, 1e-12);
+  const Tensor columns = losses::cosine_similarity(y, p, 0);
+  EXPECT_NEAR(columns.data<double>()[1], 1 * 32 / (4 * std::sqrt(68.0)), 1e-12);
+}
+
+TEST(CosineSimilarityLossTest, AZeroVectorIsLikeNothing) {
+  const Tensor y = Tensor::from<float>({1, 2}, {1, 2});
+  const Tensor p = Tensor::zeros({1, 2});
+  GradientTape tape;
+  tape.watch(p);
+  const Tensor loss = losses::cosine_similarity(y, p);
+  EXPECT_EQ(loss.item<float>(), 0);
+  const Tensor gradient = tape.input_gradient(loss, {p})[0].dense();
+  for (const float g : gradient.data<float>()) EXPECT_TRUE(std::isfinite(g));
+}
+
+Tensor members() { return Tensor::from<double>({1, 1, 0, 0, 1, 0}, {2, 3}); }
+Tensor predicted_members() { return Tensor::from<double>({1, 0, 1, 0, 1, 0}, {2, 3}); }
+
+TEST(OverlapLossTest, DiceIsOneLessTwiceTheSharedPart) {
+  EXPECT_NEAR(losses::dice(members(), predicted_members()).item<double>(), 1 - 4.0 / 6, 1e-7);
+  const Tensor rows = losses::dice(members(), predicted_members(), {1});
+  EXPECT_NEAR(rows.data<double>()[0], .5, 1e-7);
+  EXPECT_NEAR(rows.data<double>()[1], 0, 1e-7);
+}
+
+TEST(OverlapLossTest, TverskyWeighsWhatIsExtraAndMissing) {
+  EXPECT_NEAR(losses::tversky(members(), predicted_members()).item<double>(), 1 - 4.0 / 6, 1e-7);
+  EXPECT_NEAR(losses::tversky(members(), predicted_members(), 1, 3).item<double>(), 1 - 2.0 / 6,
+              1e-7);
+  // Only a false negative is added.
+  const Tensor none = Tensor::from<double>({1, 0, 0, 0, 1, 0}, {2, 3});
+  EXPECT_NEAR(losses::tversky(members(), none, 1, 3).item<double>(), 1 - 2.0 / 5, 1e-7);
+}
+
+TEST(OverlapLossTest, WholeBatchesAreOneLoss) {
+  for (const char* reduction : {"sum", "sum_over_batch_size", "none"}) {
+    const losses::Dice loss({.reduction = reduction});
+    EXPECT_EQ(loss->call(members(), predicted_members()).shape(), Shape({}));
+  }
+  const losses::Dice by_row({.axis = std::vector<int>{1}});
+  EXPECT_NEAR(by_row->call(members(), predicted_members()).item<double>(), .25, 1e-7);
+  // With weights, the loss of the whole batch counts once per row.
+  EXPECT_NEAR(losses::Dice({})
+                  ->call(members(), predicted_members(), Tensor::from<double>({1, 0}, {2}))
+                  .item<double>(),
+              1.0 / 6, 1e-7);
+}
+
+}  // namespace keel::regression_losses_test

@@ -1,16 +1,21 @@
+// Tests layers/merging/ and layers/merging/internal/.
+#include <keel/layers/merging/merging.h>
+
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional/input_layer.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/merging/dot.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/functional/functional.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::merging_test {
 
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
 using Values = std::vector<float>;
 
 Tensors pair() {
@@ -31,12 +36,12 @@ TEST(MergingTest, LayersMergeElementByElement) {
   EXPECT_EQ(merged(layers::Minimum({}), pair()), (Values{1, 2, 3, 4}));
 }
 
-TEST(MergingTest, TuplesAndSingleTensorsAreListsToo) {
+TEST(MergingTest, AcceptsTuplesAndSingleTensors) {
   EXPECT_EQ(merged(layers::Add({}), Tensors::tuple(pair().items())), (Values{3, 7, 9, 8}));
   EXPECT_EQ(merged(layers::Add({}), pair()[0]), (Values{1, 5, 3, 4}));
 }
 
-TEST(MergingTest, TensorsOfALowerRankAreSpreadBehindTheBatch) {
+TEST(MergingTest, TensorsOfLowerRankAreBroadcast) {
   const Tensors inputs =
       Tensors::list({Tensor::from<float>({1, 2}, {2, 1}), Tensor::zeros({2, 2, 1})});
   EXPECT_EQ(merged(layers::Add({}), inputs), (Values{1, 1, 2, 2}));
@@ -48,7 +53,7 @@ TEST(MergingTest, ShapesOfResultsFollowFromSymbolicInputs) {
   EXPECT_EQ(layers::Multiply({})(inputs).tensor().shape(), Shape({kUnknown, 3, 4}));
 }
 
-TEST(MergingTest, RejectsWhatIsNoListOfDenseTensors) {
+TEST(MergingTest, RejectsOtherThanListsOfDenseTensors) {
   const layers::Add add({});
   EXPECT_THROW(add(Tensors{{"a", Tensor::zeros({1})}}), TypeError);
   EXPECT_THROW(add(Tensors(RaggedTensor::from_rows<float>({{1}}))), TypeError);
@@ -62,7 +67,7 @@ TEST(MergingTest, RejectsShapesThatDoNotAgree) {
   EXPECT_THROW(layers::Concatenate({.axis = 0})(inputs), ValueError);
 }
 
-TEST(MergingTest, SubtractTakesTwoTensors) {
+TEST(MergingTest, SubtractRequiresTwoTensors) {
   const layers::Subtract subtract({});
   EXPECT_THROW(subtract(Tensors::list({Tensor::zeros({1})})), ValueError);
   const Tensor t = Tensor::zeros({1});
@@ -86,7 +91,7 @@ std::vector<bool> mask_of(const LayerHandle<Layer>& layer, const Tensors& inputs
   return layer(inputs).tensor().mask().to_vector<bool>();
 }
 
-TEST(MergingTest, WhatCountsInOneTensorCounts) {
+TEST(MergingTest, MasksAreCombinedByOr) {
   EXPECT_EQ(mask_of(layers::Add({}), masked_pair()), (std::vector<bool>{true, true}));
   const Tensor mask = Tensor::from<bool>({true, false}, {1, 2});
   const Tensor t = Tensor::zeros({1, 2, 2}).with_mask(mask);
@@ -102,25 +107,25 @@ TEST(MergingTest, MasksOfDifferentRanksAndShapesAreJoined) {
             (std::vector<bool>{true, false, true, true, false, true}));
 }
 
-TEST(MergingTest, SumsTakeNoNoticeOfMasks) {
+TEST(MergingTest, SumsIgnoreMasks) {
   EXPECT_EQ(merged(layers::Add({}), masked_pair()), (Values{9, 10, 13, 6}));
   EXPECT_EQ(merged(layers::Average({}), masked_pair()), (Values{4.5, 5, 6.5, 3}));
 }
 
-TEST(MergingTest, MultiplyTakesWhatDoesNotCountAsOne) {
+TEST(MergingTest, MultiplyTreatsMaskedElementsAsOne) {
   EXPECT_EQ(merged(layers::Multiply({}), masked_pair()), (Values{2, 3, 9, 1}));
   EXPECT_EQ(merged(layers::Multiply({}), half_masked_pair()), (Values{14, 21, 9, 1}));
   const Tensor none = Tensor::full<float>({1, 2}, 5).with_mask(Tensor::full<bool>({1}, false));
   EXPECT_EQ(merged(layers::Multiply({}), Tensors::list({none, none})), (Values{0, 0}));
 }
 
-TEST(MergingTest, ExtremaAreOfWhatCounts) {
+TEST(MergingTest, ExtremaIgnoreMaskedElements) {
   EXPECT_EQ(merged(layers::Maximum({}), masked_pair()), (Values{2, 3, 9, 1}));
   EXPECT_EQ(merged(layers::Minimum({}), masked_pair()), (Values{2, 3, 9, 1}));
   EXPECT_EQ(merged(layers::Maximum({}), half_masked_pair()), (Values{7, 7, 9, 1}));
 }
 
-TEST(ConcatenateTest, JoinsMasksToo) {
+TEST(ConcatenateTest, ConcatenatesMasks) {
   EXPECT_EQ(mask_of(layers::Concatenate({.axis = 1}), masked_pair()),
             (std::vector<bool>{true, false, false, true}));
   EXPECT_EQ(mask_of(layers::Concatenate({}), masked_pair()), (std::vector<bool>{true, true}));
@@ -131,7 +136,7 @@ TEST(ConcatenateTest, JoinsMasksToo) {
 
 TEST(DotTest, HasNoMask) { EXPECT_FALSE(layers::Dot({.axes = 2})(masked_pair()).tensor().mask()); }
 
-TEST(ConcatenateTest, JoinsAlongItsAxis) {
+TEST(ConcatenateTest, ConcatenatesAlongItsAxis) {
   EXPECT_EQ(merged(layers::Concatenate({}), pair()), (Values{1, 5, 2, 2, 3, 4, 6, 4}));
   EXPECT_EQ(merged(layers::Concatenate({.axis = 0}), pair()), (Values{1, 5, 3, 4, 2, 2, 6, 4}));
 }
@@ -140,7 +145,7 @@ TEST(DotTest, SumsProductsSampleBySample) {
   EXPECT_EQ(merged(layers::Dot({}), pair()), (Values{12, 34}));
 }
 
-TEST(DotTest, NormalizedIsTheCosine) {
+TEST(DotTest, NormalizedDotIsTheCosine) {
   const Tensors inputs =
       Tensors::list({Tensor::from<float>({3, 4}, {1, 2}), Tensor::from<float>({4, 3}, {1, 2})});
   EXPECT_NEAR(merged(layers::Dot({.normalize = true}), inputs)[0], 24.0 / 25, 1e-6);
@@ -162,7 +167,7 @@ TEST(DotTest, ShapesFollowFromSymbolicInputs) {
   EXPECT_EQ(layers::Dot({.axes = 2})(inputs).tensor().shape(), Shape({kUnknown, 3, 5}));
 }
 
-TEST(DotTest, RejectsAxesThatDoNotFit) {
+TEST(DotTest, RejectsIncompatibleAxes) {
   const Tensors inputs = Tensors::list({Tensor::zeros({2, 3}), Tensor::zeros({2, 4})});
   EXPECT_THROW(layers::Dot({.axes = 1})(inputs), ValueError);
   EXPECT_THROW(layers::Dot({.axes = 0})(inputs), ValueError);
@@ -170,6 +175,41 @@ TEST(DotTest, RejectsAxesThatDoNotFit) {
   EXPECT_THROW(layers::Dot({.axes = {1, 1, 1}}), ValueError);
   const Tensors batches = Tensors::list({Tensor::zeros({2, 3}), Tensor::zeros({1, 3})});
   EXPECT_THROW(layers::Dot({})(batches), ValueError);
+}
+
+TEST(MergingTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Add",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Average",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Concatenate",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 6})});
+  expect_layer_contract({.class_name = "Dot",
+                         .config = R"({"axes": [1, 1], "normalize": true})",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 1})});
+  expect_layer_contract({.class_name = "Maximum",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Minimum",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Multiply",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
+  expect_layer_contract({.class_name = "Subtract",
+                         .config = "{}",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::merging_test

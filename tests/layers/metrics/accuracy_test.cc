@@ -6,7 +6,7 @@
 
 namespace keel::accuracy_test {
 
-TEST(AccuracyMetricTest, ChoosesByTheShapes) {
+TEST(AccuracyMetricTest, DependsOnTheShapes) {
   const MetricHandle binary = metrics::get("accuracy");
   binary->update_state(Tensor::from<float>({1, 0}, {2}), Tensor::from<float>({0.9f, 0.8f}, {2, 1}));
   EXPECT_EQ(binary->result(), 0.5);
@@ -20,13 +20,13 @@ TEST(AccuracyMetricTest, ChoosesByTheShapes) {
   EXPECT_EQ(categorical->result(), 0.5);
 }
 
-TEST(AccuracyMetricTest, TheClassOfThatNameComparesValues) {
+TEST(AccuracyMetricTest, TheAccuracyClassComparesValues) {
   const metrics::Accuracy metric({});
   metric->update_state(Tensor::from<int32_t>({1, 2, 3}, {3}), Tensor::from<float>({1, 2, 4}, {3}));
   EXPECT_NEAR(metric->result(), 2 / 3.0, 1e-12);
 }
 
-TEST(AccuracyMetricTest, TopKCountsWhatIsGreater) {
+TEST(AccuracyMetricTest, TopKCountsGreaterPredictions) {
   const Tensor p = Tensor::from<float>({.1f, .4f, .3f, .2f, .4f, .4f, .1f, .1f}, {2, 4});
   const auto result = [&](int64_t k, int32_t first, int32_t second) {
     const metrics::SparseTopKCategoricalAccuracy metric({.k = k});
@@ -42,6 +42,16 @@ TEST(AccuracyMetricTest, TopKCountsWhatIsGreater) {
   EXPECT_EQ(metric->result(), .5);
 }
 
+TEST(AccuracyMetricTest, SortedClassNumbersAreSearchedForTheLabel) {
+  const metrics::SparseTopKCategoricalAccuracy metric({.k = 2, .from_sorted_ids = true});
+  metric->update_state(Tensor::from<float>({7, 3, 9, 1}, {4, 1}),
+                       Tensor::from<float>({7, 1, 2, 0, 3, 8, 4, 5, 9, 6, 2, 0}, {4, 3}));
+  EXPECT_EQ(metric->result(), .5) << "9 is the third of its row, 1 is absent";
+  EXPECT_TRUE(metric->get_config()["from_sorted_ids"].boolean());
+  EXPECT_EQ(metrics::SparseTopKCategoricalAccuracy({})->get_config().find("from_sorted_ids"),
+            nullptr);
+}
+
 // For logits the decision threshold is 0.
 TEST(AccuracyMetricTest, TheThresholdOfLogitsIsZero) {
   const metrics::BinaryAccuracy metric({.threshold = 0});
@@ -50,7 +60,7 @@ TEST(AccuracyMetricTest, TheThresholdOfLogitsIsZero) {
   EXPECT_EQ(metric->result(), .5);
 }
 
-TEST(AccuracyMetricTest, BadOptionsAndShapesAreRefused) {
+TEST(AccuracyMetricTest, InvalidOptionsAndShapesAreRejected) {
   EXPECT_THROW(metrics::BinaryAccuracy({.threshold = NAN}), ValueError);
   EXPECT_THROW(metrics::TopKCategoricalAccuracy({.k = 0}), ValueError);
   EXPECT_THROW(metrics::SparseTopKCategoricalAccuracy({.k = 0}), ValueError);

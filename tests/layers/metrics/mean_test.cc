@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/losses/regression.h>
-#include <keel/layers/metrics/crossentropy.h>
+#include <keel/layers/metrics/probabilistic.h>
 #include <keel/layers/metrics/regression.h>
 
 namespace keel::mean_test {

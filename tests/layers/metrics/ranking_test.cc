@@ -84,7 +84,7 @@ TEST(RankingTest, OnlyTheFirstKCount) {
               1e-9);
 }
 
-TEST(RankingTest, WeightsOfListsWeighThem) {
+TEST(RankingTest, WeightsApplyToLists) {
   const Tensor weight = Tensor::from<float>({1, .5f, 2, 1}, {4});
   // The list without relevant items has the mean weight of the others.
   const double mean = 2.5 / 3;
@@ -95,7 +95,7 @@ TEST(RankingTest, WeightsOfListsWeighThem) {
   EXPECT_EQ(result(metrics::DCG({}), labels(), scores(), Tensor::scalar(0.0f)), 0);
 }
 
-TEST(RankingTest, WeightsOfItemsMakeThoseOfTheirLists) {
+TEST(RankingTest, ItemWeightsDetermineListWeights) {
   const Tensor y = Tensor::from<float>({1, 0, 1, 0}, {1, 4});
   const Tensor p = Tensor::from<float>({.9f, .2f, .1f, .3f}, {1, 4});
   const Tensor weight = Tensor::from<float>({2, 1, 3, 0}, {1, 4});
@@ -142,7 +142,7 @@ TEST(RankingTest, TiesKeepTheirOrderOnRequest) {
   }
 }
 
-TEST(RankingTest, TiesAreShuffledBySeedAndListAlike) {
+TEST(RankingTest, TiesAreShuffledBySeed) {
   // The only relevant item has each rank equally often.
   constexpr int64_t kLists = 4000;
   Tensor y = Tensor::zeros({kLists, 4});
@@ -176,7 +176,7 @@ TEST(RankingTest, ReplicasShuffleTiesDifferently) {
   EXPECT_NE(metric->result(), result(alone, y, Tensor::zeros({1, 1000})));
 }
 
-TEST(RankingTest, WhatDoesNotFitIsRefused) {
+TEST(RankingTest, IncompatibleArgumentsIsRejected) {
   EXPECT_THROW(metrics::NDCG({.k = 0}), ValueError);
   EXPECT_THROW(metrics::DCG({.k = -5}), ValueError);
   const metrics::NDCG metric({});

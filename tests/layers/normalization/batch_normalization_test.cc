@@ -3,18 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/core/identity.h>
+#include <keel/layers/core/core.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::batch_normalization_test {
 
 using layers::BatchNormalization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::TemporaryFolder;
 using Values = std::vector<float>;
 
 const Tensor& batch() {
@@ -36,14 +40,14 @@ TEST(BatchNormalizationTest, InferenceNormalizesByTheMovingAverages) {
   EXPECT_EQ(layer(batch()).to_vector<float>(), (Values{0, 2, 1, 2}));
 }
 
-TEST(BatchNormalizationTest, MovingAveragesTakeTheBiasedVariance) {
+TEST(BatchNormalizationTest, MovingAveragesUseTheBiasedVariance) {
   const BatchNormalization layer({.momentum = 0.5});
   layer(batch(), {.training = true});
   EXPECT_EQ(layer->moving_mean().read().to_vector<float>(), (Values{1, 5}));
   EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 0.5}));
 }
 
-TEST(BatchNormalizationTest, WeightsComeInTheOrderOfFiles) {
+TEST(BatchNormalizationTest, WeightsHaveTheOrderOfFiles) {
   const BatchNormalization layer({});
   layer(batch());
   std::vector<std::string> names;
@@ -62,7 +66,7 @@ TEST(BatchNormalizationTest, ABatchOfNoRowsLeavesTheAveragesAlone) {
 // Keras runs the calls of a graph by depth from the output, deepest first. It runs calls of one
 // depth in the order in which a traversal from the output, through the last argument of the sum
 // first, reaches them. Starting from 0 with momentum 1 / 2, the mean is (first / 2 + second) / 2.
-TEST(BatchNormalizationTest, CallsOfOneLayerUpdateTheAveragesInKerassOrder) {
+TEST(BatchNormalizationTest, CallsOfOneLayerUpdateTheAveragesInTheOrderOfKeras) {
   const auto mean_after = [](bool later_a, bool later_b) {
     const Tensor a = layers::input({.shape = {1}, .name = "a"});
     const Tensor b = layers::input({.shape = {1}, .name = "b"});
@@ -85,7 +89,8 @@ TEST(BatchNormalizationTest, CallsOfOneLayerUpdateTheAveragesInKerassOrder) {
 // Each replica averages its own rows. Predictions use the mean over the replicas, which files
 // store.
 TEST(BatchNormalizationTest, ReplicasPredictTheSameBitsBeforeAndAfterTheFile) {
-  const std::string path = testing::TempDir() + "/keel_replicas.keras";
+  const TemporaryFolder folder;
+  const std::string path = folder / "replicas.keras";
   for (const int cores : {2, 3, 4}) {
     distribute::TPUStrategy strategy({.num_cores = cores});
     const auto scope = strategy.scope();
@@ -125,7 +130,7 @@ TEST(BatchNormalizationTest, OutsideTheReplicasTheAveragesAreTheirMean) {
   EXPECT_EQ(layer->moving_mean().read().item<float>(), 1);
 }
 
-TEST(BatchNormalizationTest, TheAxisMayBeAnyOne) {
+TEST(BatchNormalizationTest, TheAxisMayBeAny) {
   const BatchNormalization layer({.axis = {1}, .epsilon = 0, .center = false, .scale = false});
   const Tensor x = Tensor::from<float>({1, 3, 10, 30}, {1, 2, 2});
   EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{-1, 1, -1, 1}));
@@ -138,7 +143,7 @@ TEST(BatchNormalizationTest, SymbolicTrainingChangesNoAverage) {
   EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 1}));
 }
 
-TEST(BatchNormalizationTest, OnlyStepsThatCountMakeTheStatistics) {
+TEST(BatchNormalizationTest, StatisticsIgnoreMaskedSteps) {
   const BatchNormalization layer({.momentum = 0, .epsilon = 0});
   const Tensor x = Tensor::from<float>({1, 3, 1000, 1000}, {2, 2, 1});
   const Tensor mask = Tensor::from<bool>({true, true, false, false}, {2, 2});
@@ -152,21 +157,21 @@ TEST(BatchNormalizationTest, OnlyStepsThatCountMakeTheStatistics) {
   EXPECT_TRUE(layer(x.with_mask(mask)).mask());
 }
 
-TEST(BatchNormalizationTest, AMaskThatLeavesNothingGivesNoNaN) {
+TEST(BatchNormalizationTest, AFullMaskGivesNoNaN) {
   const BatchNormalization layer({.momentum = 0});
   const Tensor x = Tensor::zeros({1, 2, 1}).with_mask(Tensor::full<bool>({1, 2}, false));
   EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{0, 0}));
   EXPECT_EQ(layer->moving_variance().read().item<float>(), 0);
 }
 
-TEST(BatchNormalizationTest, GradientsAreSlopes) {
+TEST(BatchNormalizationTest, GradientsMatchFiniteDifferences) {
   const Tensor x = testing_support::distinct_doubles({2, 2, 2});
   const BatchNormalization layer({.dtype = DType::kFloat64});
   testing_support::expect_gradients_are_slopes(layer, x, true);
   testing_support::expect_gradients_are_slopes(layer, x);
 }
 
-TEST(BatchNormalizationTest, TakesRegularizersAndConstraints) {
+TEST(BatchNormalizationTest, AcceptsRegularizersAndConstraints) {
   const BatchNormalization layer({.beta_regularizer = "l1",
                                   .gamma_regularizer = "l2",
                                   .beta_constraint = "unit_norm",
@@ -177,7 +182,7 @@ TEST(BatchNormalizationTest, TakesRegularizersAndConstraints) {
   for (const Variable& v : layer->trainable_variables()) EXPECT_TRUE(v.constraint()) << v.name();
 }
 
-TEST(BatchNormalizationTest, RejectsBadOptionsAndInputs) {
+TEST(BatchNormalizationTest, RejectsInvalidOptionsAndInputs) {
   const Tensor masked = Tensor::zeros({1, 2, 3}).with_mask(Tensor::full<bool>({1}, true));
   EXPECT_THROW(BatchNormalization({})(masked, {.training = true}), ValueError);
   EXPECT_THROW(BatchNormalization({.axis = {1, 2}}), ValueError);
@@ -185,6 +190,15 @@ TEST(BatchNormalizationTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(BatchNormalization({.epsilon = -1}), ValueError);
   EXPECT_THROW(BatchNormalization({.axis = 2})(batch()), ValueError);
   EXPECT_THROW(BatchNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
+}
+
+TEST(BatchNormalizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "BatchNormalization",
+                         .config = "{}",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3}),
+                         .trainable_weights = 2,
+                         .weights = 4});
 }
 
 }  // namespace keel::batch_normalization_test

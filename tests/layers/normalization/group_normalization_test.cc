@@ -1,14 +1,16 @@
-#include <keel/layers/normalization/group_normalization.h>
-
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/normalization/layer_normalization.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::group_normalization_test {
 
 using layers::GroupNormalization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Values = std::vector<float>;
 
 TEST(GroupNormalizationTest, NormalizesGroupsOfASample) {
@@ -31,18 +33,18 @@ TEST(GroupNormalizationTest, TheAxisMayBeAnyButTheBatch) {
   EXPECT_THROW(GroupNormalization({.groups = 1, .axis = 0})(x), ValueError);
 }
 
-TEST(GroupNormalizationTest, GradientsAreSlopes) {
+TEST(GroupNormalizationTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(
       GroupNormalization({.groups = 2, .dtype = DType::kFloat64}),
       testing_support::distinct_doubles({2, 3, 4}));
 }
 
-TEST(GroupNormalizationTest, EqualNumbersGiveNoNaN) {
+TEST(GroupNormalizationTest, EqualValuesGiveNoNaN) {
   const Tensor y = GroupNormalization({.groups = 1})(Tensor::full<float>({1, 3}, 1.1F));
   for (float v : y.data<float>()) EXPECT_NEAR(v, 0, 1e-5);
 }
 
-TEST(GroupNormalizationTest, TakesRegularizersAndConstraintsAndKeepsMasks) {
+TEST(GroupNormalizationTest, AcceptsRegularizersAndConstraintsAndKeepsMasks) {
   const GroupNormalization layer({.groups = 1,
                                   .beta_regularizer = "l1",
                                   .gamma_regularizer = "l2",
@@ -53,12 +55,21 @@ TEST(GroupNormalizationTest, TakesRegularizersAndConstraintsAndKeepsMasks) {
   for (const Variable& v : layer->trainable_variables()) EXPECT_TRUE(v.constraint()) << v.name();
 }
 
-TEST(GroupNormalizationTest, RejectsBadOptionsAndInputs) {
+TEST(GroupNormalizationTest, RejectsInvalidOptionsAndInputs) {
   EXPECT_THROW(GroupNormalization({.epsilon = -1}), ValueError);
   EXPECT_THROW(GroupNormalization({.groups = 0}), ValueError);
   EXPECT_THROW(GroupNormalization({.groups = 3})(Tensor::zeros({1, 4})), ValueError);
   EXPECT_THROW(GroupNormalization({.groups = 8})(Tensor::zeros({1, 4})), ValueError);
   EXPECT_THROW(GroupNormalization({.groups = 1})(layers::input({.shape = {kUnknown}})), ValueError);
+}
+
+TEST(GroupNormalizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "GroupNormalization",
+                         .config = R"({"groups": 2})",
+                         .inputs = float_spec({2, 3, 4}),
+                         .output = float_spec({2, 3, 4}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::group_normalization_test

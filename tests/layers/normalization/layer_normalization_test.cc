@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::layer_normalization_test {
 
 using layers::LayerNormalization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Values = std::vector<float>;
 
 TEST(LayerNormalizationTest, NormalizesEachSample) {
@@ -41,7 +44,7 @@ TEST(LayerNormalizationTest, RmsScalingDividesByTheDeviationAlone) {
   EXPECT_EQ(layer->weights()[0].name(), "gamma");
 }
 
-TEST(LayerNormalizationTest, GradientsAreSlopes) {
+TEST(LayerNormalizationTest, GradientsMatchFiniteDifferences) {
   for (const bool rms_scaling : {false, true}) {
     testing_support::expect_gradients_are_slopes(
         LayerNormalization({.axis = {1, 2}, .rms_scaling = rms_scaling, .dtype = DType::kFloat64}),
@@ -49,7 +52,7 @@ TEST(LayerNormalizationTest, GradientsAreSlopes) {
   }
 }
 
-TEST(LayerNormalizationTest, TakesRegularizersAndConstraintsAndKeepsMasks) {
+TEST(LayerNormalizationTest, AcceptsRegularizersAndConstraintsAndKeepsMasks) {
   const LayerNormalization layer({.beta_regularizer = "l1",
                                   .gamma_regularizer = "l2",
                                   .beta_constraint = "unit_norm",
@@ -59,10 +62,19 @@ TEST(LayerNormalizationTest, TakesRegularizersAndConstraintsAndKeepsMasks) {
   for (const Variable& v : layer->trainable_variables()) EXPECT_TRUE(v.constraint()) << v.name();
 }
 
-TEST(LayerNormalizationTest, RejectsBadOptionsAndInputs) {
+TEST(LayerNormalizationTest, RejectsInvalidOptionsAndInputs) {
   EXPECT_THROW(LayerNormalization({.epsilon = -1}), ValueError);
   EXPECT_THROW(LayerNormalization({.axis = {1, -1}})(Tensor::zeros({1, 2})), ValueError);
   EXPECT_THROW(LayerNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
+}
+
+TEST(LayerNormalizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "LayerNormalization",
+                         .config = R"({"axis": [-1]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::layer_normalization_test

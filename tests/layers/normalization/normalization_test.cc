@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::normalization_test {
 
 using layers::Normalization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Values = std::vector<float>;
 
 Tensor samples() { return Tensor::from<float>({1, 10, 3, 10, 5, 40}, {3, 2}); }
@@ -47,13 +51,13 @@ TEST(NormalizationTest, AdaptedDataHasMeanZeroAndVarianceOne) {
   EXPECT_NEAR(squares / 6, 1, 1e-5);
 }
 
-TEST(NormalizationTest, LargeMeansDoNotHideSmallVariances) {
+TEST(NormalizationTest, SmallVariancesOfLargeMeansAreAccurate) {
   const Normalization layer({});
   layer->adapt(Tensor::from<double>({1e9, 1e9 + 2}, {2, 1}));
   EXPECT_EQ(layer->weights()[1].read().item<float>(), 1);
 }
 
-TEST(NormalizationTest, BeforeAdaptItPassesValuesOn) {
+TEST(NormalizationTest, BeforeAdaptItIsTheIdentity) {
   EXPECT_EQ(Normalization({})(samples()).to_vector<float>(), samples().to_vector<float>());
 }
 
@@ -68,7 +72,7 @@ TEST(NormalizationTest, OneNumberServesAllFeatures) {
   EXPECT_EQ(layer(Tensor::from<float>({1, 5}, {1, 2})).to_vector<float>(), (Values{0, 2}));
 }
 
-TEST(NormalizationTest, InvertUndoesIt) {
+TEST(NormalizationTest, InvertIsTheInverse) {
   const Normalization layer({.mean = 1.0, .variance = 4.0, .invert = true});
   EXPECT_EQ(layer(Tensor::from<float>({0, 2}, {1, 2})).to_vector<float>(), (Values{1, 5}));
 }
@@ -94,7 +98,7 @@ TEST(NormalizationTest, KeepsMasks) {
   EXPECT_TRUE(layer(Tensor::zeros({1, 2}).with_mask(Tensor::full<bool>({1}, true))).mask());
 }
 
-TEST(NormalizationTest, RejectsWhatDoesNotFit) {
+TEST(NormalizationTest, RejectsIncompatibleArguments) {
   EXPECT_THROW(Normalization({.mean = 1.0}), ValueError);
   EXPECT_THROW(Normalization({.mean = {{1, 2, 3}}, .variance = 1.0})(samples()), ValueError);
   EXPECT_THROW(Normalization({})(layers::input({.shape = {kUnknown}})), ValueError);
@@ -102,6 +106,14 @@ TEST(NormalizationTest, RejectsWhatDoesNotFit) {
   const Normalization layer({});
   EXPECT_THROW(layer->adapt(Tensor::zeros({0, 2})), ValueError);
   EXPECT_THROW(layer->adapt(Tensor::zeros({1, 3})), ValueError);
+}
+
+TEST(NormalizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Normalization",
+                         .config = "{}",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3}),
+                         .weights = 3});
 }
 
 }  // namespace keel::normalization_test

@@ -1,16 +1,19 @@
-#include <keel/layers/preprocessing/category_encoding.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/preprocessing/preprocessing.h>
+
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::category_encoding_test {
 
 using layers::CategoryEncoding;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::ids;
+using testing_support::int_spec;
 using Values = std::vector<float>;
-
-Tensor ids(std::vector<int64_t> values, const Shape& shape) { return Tensor::from(values, shape); }
 
 TEST(CategoryEncodingTest, EncodesEachCategory) {
   const CategoryEncoding layer({.num_tokens = 3, .output_mode = "one_hot"});
@@ -58,10 +61,17 @@ TEST(CategoryEncodingTest, RejectsCategoriesOutOfRange) {
   EXPECT_THROW(layer(ids({-1}, {1, 1})), ValueError);
 }
 
-TEST(CategoryEncodingTest, RejectsBadOptions) {
+TEST(CategoryEncodingTest, RejectsInvalidOptions) {
   EXPECT_THROW(CategoryEncoding({}), ValueError);
   EXPECT_THROW(CategoryEncoding({.num_tokens = 3, .output_mode = "int"}), ValueError);
   EXPECT_THROW(CategoryEncoding({.num_tokens = 3, .output_mode = "tf_idf"}), ValueError);
+}
+
+TEST(CategoryEncodingTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "CategoryEncoding",
+                         .config = R"({"num_tokens": 4, "output_mode": "count"})",
+                         .inputs = int_spec({2, 3}),
+                         .output = float_spec({2, 4})});
 }
 
 }  // namespace keel::category_encoding_test

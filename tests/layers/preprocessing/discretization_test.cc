@@ -1,14 +1,19 @@
-#include <keel/layers/preprocessing/discretization.h>
-
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::discretization_test {
 
 using layers::Discretization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::int_spec;
 using Bins = std::vector<int64_t>;
 using Boundaries = std::vector<double>;
 
@@ -28,7 +33,7 @@ TEST(DiscretizationTest, NanGoesToTheLastBin) {
 }
 
 // The example in Keras's documentation.
-TEST(DiscretizationTest, AdaptCutsAtQuantiles) {
+TEST(DiscretizationTest, AdaptUsesQuantiles) {
   const Discretization layer({.num_bins = 4});
   layer->adapt(samples());
   EXPECT_EQ(layer(samples()).to_vector<int64_t>(), (Bins{0, 2, 3, 2, 1, 3, 3, 1}));
@@ -41,7 +46,7 @@ TEST(DiscretizationTest, QuantilesAreInterpolated) {
   EXPECT_EQ(layer->bin_boundaries(), (Boundaries{15}));
 }
 
-TEST(DiscretizationTest, FewerValuesThanBinsMakeFewerBins) {
+TEST(DiscretizationTest, FewValuesGiveFewerBins) {
   const Discretization layer({.num_bins = 4, .output_mode = "one_hot"});
   layer->adapt(Tensor::from<float>({3, 1}, {2}));
   EXPECT_EQ(layer->bin_boundaries(), (Boundaries{1}));
@@ -49,25 +54,25 @@ TEST(DiscretizationTest, FewerValuesThanBinsMakeFewerBins) {
   EXPECT_NO_THROW(layers::deserialize(layers::serialize(*layer)));
 }
 
-TEST(DiscretizationTest, IsWrittenWithoutWhatKerasRefuses) {
+TEST(DiscretizationTest, ConfigsOmitKeysThatKerasRejects) {
   const Config config = layers::serialize(*Discretization({.num_bins = 2}))["config"];
   EXPECT_EQ(config.find("trainable"), nullptr);
 }
 
-TEST(DiscretizationTest, TheConfigHoldsWhatWasLearned) {
+TEST(DiscretizationTest, TheConfigContainsTheAdaptedState) {
   const Discretization layer({.num_bins = 4});
   layer->adapt(samples());
   const auto copy = layers::deserialize(layers::serialize(*layer));
   EXPECT_EQ(copy(samples()).to_vector<int64_t>(), layer(samples()).to_vector<int64_t>());
 }
 
-TEST(DiscretizationTest, TakesRaggedIntegers) {
+TEST(DiscretizationTest, AcceptsRaggedIntegers) {
   const Discretization layer({.bin_boundaries = {{2}}});
   const auto y = layer(Tensors(RaggedTensor::from_rows<int32_t>({{1, 2}, {}}))).leaf().ragged();
   EXPECT_EQ(y.values.to_vector<int64_t>(), (Bins{0, 1}));
 }
 
-TEST(DiscretizationTest, RejectsBadOptions) {
+TEST(DiscretizationTest, RejectsInvalidOptions) {
   EXPECT_THROW(Discretization({}), ValueError);
   EXPECT_THROW(Discretization({.bin_boundaries = {{2, 1}}}), ValueError);
   EXPECT_THROW(Discretization({.num_bins = 1}), ValueError);
@@ -75,13 +80,20 @@ TEST(DiscretizationTest, RejectsBadOptions) {
   EXPECT_THROW(Discretization({.num_bins = 2, .epsilon = 0}), ValueError);
 }
 
-TEST(DiscretizationTest, RejectsBadCalls) {
+TEST(DiscretizationTest, RejectsInvalidCalls) {
   const Discretization layer({.num_bins = 2});
   EXPECT_THROW(layer(samples()), RuntimeError);
   EXPECT_THROW(layer->adapt(Tensor::zeros({0})), ValueError);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(layer->adapt(Tensor::from<float>({nan}, {1})), ValueError);
   EXPECT_THROW(Discretization({.bin_boundaries = {{1}}})->adapt(samples()), RuntimeError);
+}
+
+TEST(DiscretizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Discretization",
+                         .config = R"({"bin_boundaries": [0.0, 1.0]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = int_spec({2, 3})});
 }
 
 }  // namespace keel::discretization_test

@@ -1,15 +1,20 @@
-#include <keel/layers/preprocessing/hashing.h>
-
+// Tests layers/preprocessing/internal/hash.cc and values.cc.
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
-#include <keel/layers/preprocessing/hash.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/preprocessing/internal/hash.h>
+#include <keel/layers/preprocessing/preprocessing.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::hashing_test {
 
 using layers::Hashing;
+using testing_support::expect_layer_contract;
+using testing_support::int_spec;
+using testing_support::string_spec;
 using Bins = std::vector<int64_t>;
 
 Bins bins(const Hashing& hashing, const std::vector<std::string>& words) {
@@ -17,14 +22,14 @@ Bins bins(const Hashing& hashing, const std::vector<std::string>& words) {
 }
 
 // The test vector in the paper: key 00 01 ... 0f, input 00 01 ... 0e.
-TEST(HashTest, SiphashAgreesWithItsPaper) {
+TEST(HashTest, SiphashMatchesItsPaper) {
   std::string input;
   for (char c = 0; c < 15; ++c) input += c;
   EXPECT_EQ(siphash24(0x0706050403020100, 0x0f0e0d0c0b0a0908, input), 0xa129ca6149be45e5);
 }
 
 // Expected bins from Keras's documentation.
-TEST(HashingTest, SaltedBinsAreThoseOfKeras) {
+TEST(HashingTest, SaltedBinsMatchKeras) {
   const std::vector<std::string> words = {"A", "B", "C", "D", "E"};
   EXPECT_EQ(bins(Hashing({.num_bins = 3, .salt = HashingSalt(133, 137)}), words),
             (Bins{1, 2, 1, 0, 2}));
@@ -33,7 +38,7 @@ TEST(HashingTest, SaltedBinsAreThoseOfKeras) {
 
 // The bins of A to E are from Keras's documentation; the others are FarmHash fingerprints modulo
 // the number of bins, computed independently of this project.
-TEST(HashingTest, BinsWithoutASaltAreThoseOfKeras) {
+TEST(HashingTest, UnsaltedBinsMatchKeras) {
   const std::vector<std::string> words = {
       "A", "B", "C", "D", "E", "a rather long sentence of more than thirty-two bytes"};
   EXPECT_EQ(bins(Hashing({.num_bins = 3}), words), (Bins{1, 0, 1, 1, 2, 0}));
@@ -77,7 +82,7 @@ TEST(HashingTest, IntegersHashAsTheirDigits) {
   EXPECT_EQ(hashing(Tensor::from<int32_t>({-12, 7}, {2})).to_vector<int64_t>(), expected);
 }
 
-TEST(HashingTest, BinZeroIsTheMaskAlone) {
+TEST(HashingTest, BinZeroIsReservedForTheMask) {
   const Hashing hashing({.num_bins = 2, .mask_value = ""});
   EXPECT_EQ(bins(hashing, {"", "a", "b", "c"}), (Bins{0, 1, 1, 1}));
   const Hashing integers({.num_bins = 2, .mask_value = 0});
@@ -99,11 +104,18 @@ TEST(HashingTest, EncodesAsLookupsDo) {
   EXPECT_EQ(std::ranges::max(y.data<float>()), 2);
 }
 
-TEST(HashingTest, RejectsBadOptionsAndInputs) {
+TEST(HashingTest, RejectsInvalidOptionsAndInputs) {
   EXPECT_THROW(Hashing({.num_bins = 0}), ValueError);
   EXPECT_THROW(Hashing({.num_bins = 1, .mask_value = ""}), ValueError);
   EXPECT_THROW(Hashing({.num_bins = 2, .output_mode = "some"}), ValueError);
   EXPECT_THROW(Hashing({.num_bins = 2})(Tensor::from<bool>({true}, {1})), TypeError);
+}
+
+TEST(HashTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Hashing",
+                         .config = R"({"num_bins": 7, "salt": [1, 2]})",
+                         .inputs = string_spec({2, 3}),
+                         .output = int_spec({2, 3})});
 }
 
 }  // namespace keel::hashing_test

@@ -1,10 +1,15 @@
-#include <keel/layers/preprocessing/integer_lookup.h>
-
+// Tests layers/preprocessing/index_lookup.cc.
 #include <gtest/gtest.h>
+
+#include <keel/layers/preprocessing/lookup.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::integer_lookup_test {
 
 using layers::IntegerLookup;
+using testing_support::expect_layer_contract;
+using testing_support::int_spec;
 using Ids = std::vector<int64_t>;
 
 TEST(IntegerLookupTest, MapsIntegersOfBothWidths) {
@@ -13,14 +18,14 @@ TEST(IntegerLookupTest, MapsIntegersOfBothWidths) {
   EXPECT_EQ(lookup(Tensor::from<int32_t>({1138}, {1})).to_vector<int64_t>(), (Ids{2}));
 }
 
-TEST(IntegerLookupTest, UnknownIntegersShareNumbersByRemainder) {
+TEST(IntegerLookupTest, UnknownIntegersAreNumberedByRemainder) {
   const IntegerLookup lookup({.num_oov_indices = 3, .vocabulary = {{100}}});
   EXPECT_EQ(lookup(Tensor::from<int64_t>({4, -1, 6, 100}, {4})).to_vector<int64_t>(),
             (Ids{1, 2, 0, 3}));
 }
 
 // Expected: FarmHash's fingerprint of "1000", and SipHash-2-4 with the key (7, 9), modulo 3.
-TEST(IntegerLookupTest, UnknownIntegersShareNumbersByHashIfAsked) {
+TEST(IntegerLookupTest, UnknownIntegersAreNumberedByHashOnRequest) {
   const std::vector<int64_t> vocabulary = {12, 36, 1138, 42};
   const Tensor words = Tensor::from<int64_t>({12, 1138, 42, 42, 1000, 36}, {6});
   const IntegerLookup hashed(
@@ -34,7 +39,7 @@ TEST(IntegerLookupTest, UnknownIntegersShareNumbersByHashIfAsked) {
   EXPECT_THROW(IntegerLookup({.oov_method = "other"}), ValueError);
 }
 
-TEST(IntegerLookupTest, InvertGivesIntegersBack) {
+TEST(IntegerLookupTest, InvertReturnsIntegers) {
   const IntegerLookup lookup({.vocabulary = {{12, 42}}, .invert = true});
   EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0, 1}, {3})).to_vector<int64_t>(), (Ids{42, -1, 12}));
 }
@@ -49,6 +54,13 @@ TEST(IntegerLookupTest, RejectsOtherDtypes) {
   const IntegerLookup lookup({.vocabulary = {{1}}});
   EXPECT_THROW(lookup(Tensor::from<float>({1}, {1})), TypeError);
   EXPECT_THROW(lookup(Tensor::from<std::string>({"1"}, {1})), TypeError);
+}
+
+TEST(IntegerLookupTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "IntegerLookup",
+                         .config = R"({"vocabulary": [3, 4]})",
+                         .inputs = int_spec({2, 3}),
+                         .output = int_spec({2, 3})});
 }
 
 }  // namespace keel::integer_lookup_test

@@ -1,28 +1,31 @@
-#include <keel/layers/preprocessing/string_lookup.h>
-
 #include <cmath>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/registry.h>
+
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::string_lookup_test {
 
 using layers::StringLookup;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::string_spec;
+using testing_support::strings;
 using Ids = std::vector<int64_t>;
 using Words = std::vector<std::string>;
 
-Tensor words(const Words& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
-
 Ids ids(const StringLookup& lookup, const Words& values) {
-  return lookup(words(values)).to_vector<int64_t>();
+  return lookup(strings(values)).to_vector<int64_t>();
 }
 
-TEST(StringLookupTest, NumbersBeginAfterTheUnknownOne) {
+TEST(StringLookupTest, NumbersBeginAfterTheUnknownToken) {
   const StringLookup lookup({.vocabulary = {{"a", "b"}}});
   EXPECT_EQ(ids(lookup, {"b", "a", "z", ""}), (Ids{2, 1, 0, 0}));
   EXPECT_EQ(lookup->vocabulary_size(), 3);
@@ -73,7 +76,7 @@ TEST(StringLookupTest, VocabulariesMayBeginWithTheSpecialTokens) {
   EXPECT_EQ(ids(lookup, {"a"}), (Ids{2}));
 }
 
-TEST(StringLookupTest, InvertGivesWordsBack) {
+TEST(StringLookupTest, InvertReturnsWords) {
   const StringLookup lookup({.mask_token = "", .vocabulary = {{"a", "b"}}, .invert = true});
   const Tensor y = lookup(Tensor::from<int64_t>({3, 0, 1, 9, -4, 2}, {6}));
   EXPECT_EQ(y.to_vector<std::string>(), (Words{"b", "", "[UNK]", "[UNK]", "[UNK]", "a"}));
@@ -85,10 +88,10 @@ TEST(StringLookupTest, AdaptSortsByFrequencyThenByDescendingWord) {
   EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "d", "z", "c", "b", "a"}));
 }
 
-TEST(StringLookupTest, AdaptLeavesOutSpecialAndSupernumeraryWords) {
+TEST(StringLookupTest, AdaptDropsSpecialAndExcessWords) {
   const StringLookup lookup({.max_tokens = 3, .mask_token = ""});
   lookup->adapt(
-      data::Dataset::from_tensor_slices(words({"", "", "[UNK]", "a", "b", "b", "c", "c", "c"}))
+      data::Dataset::from_tensor_slices(strings({"", "", "[UNK]", "a", "b", "b", "c", "c", "c"}))
           .batch(4));
   EXPECT_EQ(lookup->get_vocabulary(), (Words{"", "[UNK]", "c"}));
 }
@@ -99,7 +102,7 @@ TEST(StringLookupTest, RaggedAndSparseInputsKeepTheirStructure) {
   const RaggedTensor found = lookup(Tensors(rows)).leaf().ragged();
   EXPECT_EQ(found.values.to_vector<int64_t>(), (Ids{2, 0, 1}));
   EXPECT_EQ(found.row_splits.id(), rows.row_splits.id());
-  const SparseTensor sparse{Tensor::from<int64_t>({1, 0}, {1, 2}), words({"b"}), {2, 1}};
+  const SparseTensor sparse{Tensor::from<int64_t>({1, 0}, {1, 2}), strings({"b"}), {2, 1}};
   const SparseTensor numbers = lookup(Tensors(sparse)).leaf().sparse();
   EXPECT_EQ(numbers.values.to_vector<int64_t>(), (Ids{2}));
   EXPECT_EQ(numbers.dense_shape, Shape({2, 1}));
@@ -131,21 +134,21 @@ TEST(StringLookupTest, TfIdfScalesCountsByTheWeightsOfWords) {
   const Tensor y = lookup(Tensor::from<std::string>({"b", "z", "b", "a"}, {1, 4}));
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 0.5, 3}));
   const auto copy = layers::deserialize(layers::serialize(*lookup));
-  EXPECT_EQ(copy(words({"z", "a"})).to_vector<float>(), (std::vector<float>{1, 0.5, 0}));
+  EXPECT_EQ(copy(strings({"z", "a"})).to_vector<float>(), (std::vector<float>{1, 0.5, 0}));
 }
 
-TEST(StringLookupTest, TfIdfTakesTheWeightsOfSpecialTokensToo) {
+TEST(StringLookupTest, TfIdfAcceptsWeightsOfSpecialTokens) {
   const StringLookup lookup(
       {.vocabulary = {{"[UNK]", "a"}}, .output_mode = "tf_idf", .idf_weights = {{8, 0.5}}});
-  EXPECT_EQ(lookup(words({"z", "a"})).to_vector<float>(), (std::vector<float>{8, 0.5}));
+  EXPECT_EQ(lookup(strings({"z", "a"})).to_vector<float>(), (std::vector<float>{8, 0.5}));
 }
 
-TEST(StringLookupTest, TfIdfLearnsInHowManyDocumentsWordsAre) {
+TEST(StringLookupTest, TfIdfLearnsDocumentFrequencies) {
   const StringLookup lookup({.output_mode = "tf_idf"});
   lookup->adapt(Tensors(RaggedTensor::from_rows<std::string>({{"a", "a", "b"}, {"a"}, {}})).leaf());
   EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "a", "b"}));
   const double a = std::log(1 + 3.0 / 3), b = std::log(1 + 3.0 / 2);
-  const Tensor y = lookup(words({"z", "a", "b", "b"}));
+  const Tensor y = lookup(strings({"z", "a", "b", "b"}));
   EXPECT_FLOAT_EQ(y.data<float>()[0], static_cast<float>((a + b) / 2));
   EXPECT_FLOAT_EQ(y.data<float>()[1], static_cast<float>(a));
   EXPECT_FLOAT_EQ(y.data<float>()[2], static_cast<float>(2 * b));
@@ -154,7 +157,7 @@ TEST(StringLookupTest, TfIdfLearnsInHowManyDocumentsWordsAre) {
 TEST(StringLookupTest, EncodingsMayBePaddedToMaxTokens) {
   const StringLookup lookup(
       {.max_tokens = 5, .vocabulary = {{"a"}}, .output_mode = "count", .pad_to_max_tokens = true});
-  EXPECT_EQ(lookup(words({"a", "z"})).to_vector<float>(), (std::vector<float>{1, 1, 0, 0, 0}));
+  EXPECT_EQ(lookup(strings({"a", "z"})).to_vector<float>(), (std::vector<float>{1, 1, 0, 0, 0}));
 }
 
 TEST(StringLookupTest, ShapesFollowFromSymbolicInputs) {
@@ -165,14 +168,14 @@ TEST(StringLookupTest, ShapesFollowFromSymbolicInputs) {
   EXPECT_EQ(counts(x).shape(), Shape({kUnknown, 2}));
 }
 
-TEST(StringLookupTest, TheConfigHoldsWhatWasLearned) {
+TEST(StringLookupTest, TheConfigContainsTheAdaptedState) {
   const StringLookup lookup({});
-  lookup->adapt(words({"a", "b", "b"}));
+  lookup->adapt(strings({"a", "b", "b"}));
   const auto copy = layers::deserialize(layers::serialize(*lookup));
-  EXPECT_EQ(copy(words({"a", "b"})).to_vector<int64_t>(), (Ids{2, 1}));
+  EXPECT_EQ(copy(strings({"a", "b"})).to_vector<int64_t>(), (Ids{2, 1}));
 }
 
-TEST(StringLookupTest, RejectsBadOptions) {
+TEST(StringLookupTest, RejectsInvalidOptions) {
   EXPECT_THROW(StringLookup({.num_oov_indices = -1}), ValueError);
   EXPECT_THROW(StringLookup({.vocabulary = {{"a", "a"}}}), ValueError);
   EXPECT_THROW(StringLookup({.vocabulary = Words{}}), ValueError);
@@ -192,15 +195,22 @@ TEST(StringLookupTest, RejectsBadOptions) {
   EXPECT_THROW(StringLookup({.output_mode = "count", .pad_to_max_tokens = true}), ValueError);
 }
 
-TEST(StringLookupTest, RejectsBadCalls) {
+TEST(StringLookupTest, RejectsInvalidCalls) {
   EXPECT_THROW(ids(StringLookup({}), {"a"}), RuntimeError);
   const StringLookup lookup({.vocabulary = {{"a"}}});
   EXPECT_THROW(lookup(Tensor::from<int64_t>({1}, {1})), TypeError);
-  EXPECT_THROW(lookup->adapt(words({})), ValueError);
-  EXPECT_THROW(lookup->adapt(data::Dataset::from_tensors(Tensors::list({words({"a"})}))),
+  EXPECT_THROW(lookup->adapt(strings({})), ValueError);
+  EXPECT_THROW(lookup->adapt(data::Dataset::from_tensors(Tensors::list({strings({"a"})}))),
                TypeError);
   const StringLookup one_hot({.vocabulary = {{"a"}}, .output_mode = "one_hot"});
   EXPECT_THROW(one_hot(Tensors(RaggedTensor::from_rows<std::string>({{"a"}}))), ValueError);
+}
+
+TEST(StringLookupTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "StringLookup",
+                         .config = R"({"vocabulary": ["a"], "output_mode": "count"})",
+                         .inputs = string_spec({2, 3}),
+                         .output = float_spec({2, 2})});
 }
 
 }  // namespace keel::string_lookup_test

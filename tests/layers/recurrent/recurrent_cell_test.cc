@@ -1,27 +1,30 @@
-#include <keel/layers/recurrent/recurrent_cell.h>
-
+// Tests layers/recurrent/gru.cc, lstm.cc and simple_rnn.cc.
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/recurrent/gru.h>
-#include <keel/layers/recurrent/gru_cell.h>
 #include <keel/layers/recurrent/lstm.h>
-#include <keel/layers/recurrent/lstm_cell.h>
-#include <keel/layers/recurrent/simple_rnn_cell.h>
+#include <keel/layers/recurrent/recurrent.h>
+#include <keel/layers/recurrent/simple_rnn.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::recurrent_cell_test {
 
 using layers::GRUCell;
 using layers::LSTMCell;
 using layers::SimpleRNNCell;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::float_spec_pair;
 using Floats = std::vector<float>;
 
 Tensor one(float value) { return Tensor::from<float>({value}, {1, 1}); }
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-TEST(RecurrentCellTest, SimpleRNNCellIsItsFormula) {
+TEST(RecurrentCellTest, SimpleRNNCellMatchesItsFormula) {
   const SimpleRNNCell cell(
       {.units = 1, .kernel_initializer = "ones", .recurrent_initializer = "ones"});
   const Tensors result = cell(Tensors::list({one(0.5F), one(0.25F)}));
@@ -29,7 +32,7 @@ TEST(RecurrentCellTest, SimpleRNNCellIsItsFormula) {
   EXPECT_EQ(result[1].items().size(), 1u);
 }
 
-TEST(RecurrentCellTest, LSTMCellIsItsFormula) {
+TEST(RecurrentCellTest, LSTMCellMatchesItsFormula) {
   const LSTMCell cell({.units = 1, .kernel_initializer = "ones", .recurrent_initializer = "ones"});
   const Tensors result = cell(Tensors::list({one(0.5F), one(0.25F), one(2)}));
   const float z = 0.75F;
@@ -38,14 +41,14 @@ TEST(RecurrentCellTest, LSTMCellIsItsFormula) {
   EXPECT_FLOAT_EQ(result[0].tensor().item<float>(), sigmoid(z) * std::tanh(carry));
 }
 
-TEST(RecurrentCellTest, UnitForgetBiasIsOneForThatGateOnly) {
+TEST(RecurrentCellTest, UnitForgetBiasAffectsTheForgetGateOnly) {
   const LSTMCell cell({.units = 2});
   cell->build(Specs::list(
       {TensorSpec{.shape = {1, 3}}, TensorSpec{.shape = {1, 2}}, TensorSpec{.shape = {1, 2}}}));
   EXPECT_EQ(cell->bias().read().to_vector<float>(), Floats({0, 0, 1, 1, 0, 0, 0, 0}));
 }
 
-TEST(RecurrentCellTest, GRUCellIsItsFormulaBothWays) {
+TEST(RecurrentCellTest, GRUCellMatchesBothFormulas) {
   const float x = 0.5F, h = 0.25F;
   const float gate = sigmoid(x + h);
   for (const bool after : {true, false}) {
@@ -69,13 +72,13 @@ TEST(RecurrentCellTest, ResetAfterHasABiasOfTheState) {
   EXPECT_FLOAT_EQ(cell(inputs)[0].tensor().item<float>(), 0.5F * std::tanh(0.5F * 3));
 }
 
-TEST(RecurrentCellTest, WithoutBiasThereIsNone) {
+TEST(RecurrentCellTest, UseBiasFalseHasNoBias) {
   const GRUCell cell({.units = 1, .use_bias = false});
   cell(Tensors::list({one(1), one(1)}));
   EXPECT_EQ(cell->weights().size(), 2u);
 }
 
-TEST(RecurrentCellTest, ARunOfACellIsTheLayer) {
+TEST(RecurrentCellTest, ALayerRunsItsCell) {
   const layers::LSTM lstm({.units = 3});
   const Tensor x = Initializer("glorot_uniform")({2, 4, 5});
   const Tensor expected = lstm(x);
@@ -120,12 +123,34 @@ TEST(RecurrentCellTest, AllGatesSeeTheirMasks) {
   }
 }
 
-TEST(RecurrentCellTest, RefusesInputsThatDoNotFit) {
+TEST(RecurrentCellTest, RejectsIncompatibleInputs) {
   const LSTMCell cell({.units = 2}), other({.units = 2});
   const Tensor x = Tensor::zeros({1, 3}), h = Tensor::zeros({1, 2});
   EXPECT_THROW(cell(Tensors::list({x, h})), ValueError);
   EXPECT_THROW(other(Tensors::list({Tensor::zeros({1, 2, 3}), h, h})), ValueError);
   EXPECT_THROW(LSTMCell({.units = -1}), ValueError);
+}
+
+TEST(RecurrentCellTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "GRUCell",
+                         .config = R"({"units": 3, "reset_after": false})",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = Specs::list({float_spec({2, 3}), float_spec({2, 3})}),
+                         .trainable_weights = 3,
+                         .weights = 3});
+  expect_layer_contract(
+      {.class_name = "LSTMCell",
+       .config = R"({"units": 3})",
+       .inputs = Specs::list({float_spec({2, 5}), float_spec({2, 3}), float_spec({2, 3})}),
+       .output = Specs::list({float_spec({2, 3}), float_spec({2, 3}), float_spec({2, 3})}),
+       .trainable_weights = 3,
+       .weights = 3});
+  expect_layer_contract({.class_name = "SimpleRNNCell",
+                         .config = R"({"units": 3, "use_bias": false})",
+                         .inputs = float_spec_pair({2, 3}),
+                         .output = Specs::list({float_spec({2, 3}), float_spec({2, 3})}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::recurrent_cell_test

@@ -1,5 +1,4 @@
-#include <keel/layers/recurrent/recurrent_layer.h>
-
+// Tests layers/recurrent/.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -9,15 +8,22 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/recurrent/recurrent.h>
 #include <keel/layers/recurrent/simple_rnn.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::recurrent_layer_test {
 
 using layers::GRU;
 using layers::LSTM;
 using layers::SimpleRNN;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::sequence;
+using testing_support::with_mask;
 using Floats = std::vector<float>;
 
 // h = x + h_before, so that states are sums of the steps.
@@ -26,14 +32,6 @@ SimpleRNNOptions adder() {
           .activation = "linear",
           .kernel_initializer = "ones",
           .recurrent_initializer = "ones"};
-}
-
-Tensor sequence(const Floats& values) {
-  return Tensor::from(values, {1, static_cast<int64_t>(values.size()), 1});
-}
-
-Tensor with_mask(const Tensor& x, const std::vector<bool>& mask) {
-  return x.with_mask(Tensor::from<bool>(mask, {x.dim(0), x.dim(1)}));
 }
 
 // Returns its input with a mask for two sequences of three steps.
@@ -49,7 +47,7 @@ class SomeSteps final : public Layer {
   Tensors call(const Tensors& inputs, const CallContext&) override { return inputs; }
 };
 
-TEST(RecurrentLayerTest, GivesTheLastOutputOrAll) {
+TEST(RecurrentLayerTest, ReturnsTheLastOutputOrAll) {
   SimpleRNNOptions options = adder();
   EXPECT_EQ(SimpleRNN(options)(sequence({1, 2, 4})).to_vector<float>(), Floats({7}));
   options.return_sequences = true;
@@ -58,14 +56,14 @@ TEST(RecurrentLayerTest, GivesTheLastOutputOrAll) {
   EXPECT_EQ(all.to_vector<float>(), Floats({1, 3, 7}));
 }
 
-TEST(RecurrentLayerTest, GoingBackwardsGivesOutputsInThatOrder) {
+TEST(RecurrentLayerTest, GoBackwardsReturnsOutputsInReverse) {
   SimpleRNNOptions options = adder();
   options.go_backwards = true;
   options.return_sequences = true;
   EXPECT_EQ(SimpleRNN(options)(sequence({1, 2, 4})).to_vector<float>(), Floats({4, 6, 7}));
 }
 
-TEST(RecurrentLayerTest, BeginsWithTheStatesGiven) {
+TEST(RecurrentLayerTest, StartsFromTheInitialState) {
   const SimpleRNN rnn(adder());
   const Tensor start = Tensor::from<float>({10}, {1, 1});
   EXPECT_EQ(rnn(sequence({1, 2}), {.initial_state = {start}}).to_vector<float>(), Floats({13}));
@@ -75,7 +73,7 @@ TEST(RecurrentLayerTest, BeginsWithTheStatesGiven) {
   EXPECT_THROW(rnn(sequence({1}), {.initial_state = {Tensor::zeros({1, 2})}}), ValueError);
 }
 
-TEST(RecurrentLayerTest, ReturnsTheStatesBehindTheOutput) {
+TEST(RecurrentLayerTest, ReturnsTheStatesAfterTheOutput) {
   const LSTM lstm({.units = 2, .return_sequences = true, .return_state = true});
   const Tensors result = lstm(Tensors(Tensor::full<float>({3, 4, 5}, 0.5F)));
   ASSERT_EQ(result.items().size(), 3u);
@@ -107,7 +105,7 @@ TEST(RecurrentLayerTest, StatefulKeepsItsStatesUntilTheyAreReset) {
   EXPECT_EQ(rnn(sequence({4})).to_vector<float>(), Floats({4}));
 }
 
-TEST(RecurrentLayerTest, StatefulTakesBatchesOfTheRowsItWasBuiltFor) {
+TEST(RecurrentLayerTest, StatefulRequiresAFixedBatchSize) {
   SimpleRNNOptions options = adder();
   options.stateful = true;
   const SimpleRNN unknown(options), rnn(options);
@@ -116,7 +114,7 @@ TEST(RecurrentLayerTest, StatefulTakesBatchesOfTheRowsItWasBuiltFor) {
   EXPECT_THROW(rnn(Tensor::zeros({2, 1, 1})), ValueError);
 }
 
-TEST(RecurrentLayerTest, NoGradientReachesTheBatchBefore) {
+TEST(RecurrentLayerTest, NoGradientReachesThePreviousBatch) {
   SimpleRNNOptions options = adder();
   options.stateful = true;
   const SimpleRNN rnn(options);
@@ -132,7 +130,7 @@ TEST(RecurrentLayerTest, NoGradientReachesTheBatchBefore) {
   EXPECT_EQ(gradients[1].dense().to_vector<float>(), Floats({1}));
 }
 
-TEST(RecurrentLayerTest, StepsThatDoNotCountLeaveTheStateAndRepeatTheOutput) {
+TEST(RecurrentLayerTest, MaskedStepsKeepTheStateAndRepeatTheOutput) {
   SimpleRNNOptions options = adder();
   options.return_sequences = true;
   options.return_state = true;
@@ -145,7 +143,7 @@ TEST(RecurrentLayerTest, StepsThatDoNotCountLeaveTheStateAndRepeatTheOutput) {
   EXPECT_FALSE(result[1].tensor().mask());
 }
 
-TEST(RecurrentLayerTest, OutputsOfStepsThatDoNotCountMayBeZero) {
+TEST(RecurrentLayerTest, OutputsOfMaskedStepsMayBeZero) {
   SimpleRNNOptions options = adder();
   options.return_sequences = true;
   options.zero_output_for_mask = true;
@@ -158,7 +156,7 @@ TEST(RecurrentLayerTest, OutputsOfStepsThatDoNotCountMayBeZero) {
   EXPECT_FALSE(last.mask());
 }
 
-TEST(RecurrentLayerTest, MasksGoBackwardsWithTheSteps) {
+TEST(RecurrentLayerTest, MasksAreReversedWithTheSteps) {
   SimpleRNNOptions options = adder();
   options.go_backwards = true;
   options.return_sequences = true;
@@ -194,14 +192,14 @@ TEST(RecurrentLayerTest, InitialStatesArePartOfTheGraph) {
   EXPECT_EQ(y.to_vector<float>(), Floats({8}));
 }
 
-TEST(RecurrentLayerTest, RefusesInputsThatAreNoSequences) {
+TEST(RecurrentLayerTest, RejectsInputsWithoutSteps) {
   const SimpleRNN rnn(adder());
   EXPECT_THROW(rnn(Tensor::zeros({2, 3})), ValueError);
   EXPECT_THROW(rnn(Tensor::zeros({2, 0, 3})), ValueError);
   EXPECT_THROW(rnn(layers::input({.shape = {2, kUnknown}})), ValueError);
 }
 
-TEST(RecurrentLayerTest, RefusesOptionsOutOfRange) {
+TEST(RecurrentLayerTest, RejectsOptionsOutOfRange) {
   EXPECT_THROW(SimpleRNN({.units = 0}), ValueError);
   EXPECT_THROW(GRU({.units = 1, .dropout = 1.5}), ValueError);
   EXPECT_THROW(LSTM({.units = 1, .recurrent_dropout = -0.1}), ValueError);
@@ -240,7 +238,7 @@ TEST(RecurrentLayerTest, AMaskOfInputsIsTheSameForAllSteps) {
   EXPECT_LT(dropped, 48);
 }
 
-TEST(RecurrentLayerTest, SeedsRepeatWhatIsDropped) {
+TEST(RecurrentLayerTest, EqualSeedsDropTheSameElements) {
   const Tensor x = Tensor::full<float>({4, 3, 5}, 1);
   const auto run = [&] {
     const GRU gru({.units = 3,
@@ -279,7 +277,7 @@ TEST(RecurrentLayerTest, WeightsAreNamedByLayerAndCell) {
   EXPECT_EQ(lstm->sublayer_attributes(), std::vector<std::string>{"cell"});
 }
 
-TEST(RecurrentLayerTest, GradientsAreSlopes) {
+TEST(RecurrentLayerTest, GradientsMatchFiniteDifferences) {
   const Tensor x = testing_support::distinct_doubles({2, 3, 3});
   const auto check = [&](const LayerHandle<Layer>& layer) {
     testing_support::expect_gradients_are_slopes(layer, x);
@@ -291,6 +289,28 @@ TEST(RecurrentLayerTest, GradientsAreSlopes) {
   check(Sequential(
       {.layers = {make_layer<SomeSteps>(),
                   LSTM({.units = 2, .return_sequences = true, .dtype = DType::kFloat64})}}));
+}
+
+TEST(RecurrentLayerTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "GRU",
+                         .config = R"({"units": 4, "dropout": 0.5, "return_sequences": true})",
+                         .inputs = float_spec({2, 5, 3}),
+                         .output = float_spec({2, 5, 4}),
+                         .trainable_weights = 3,
+                         .weights = 3});
+  expect_layer_contract(
+      {.class_name = "LSTM",
+       .config = R"({"units": 4, "recurrent_dropout": 0.5, "return_state": true})",
+       .inputs = float_spec({2, 5, 3}),
+       .output = Specs::list({float_spec({2, 4}), float_spec({2, 4}), float_spec({2, 4})}),
+       .trainable_weights = 3,
+       .weights = 3});
+  expect_layer_contract({.class_name = "SimpleRNN",
+                         .config = R"({"units": 4, "go_backwards": true})",
+                         .inputs = float_spec({2, 5, 3}),
+                         .output = float_spec({2, 4}),
+                         .trainable_weights = 3,
+                         .weights = 3});
 }
 
 }  // namespace keel::recurrent_layer_test

@@ -1,14 +1,17 @@
-#include <keel/layers/regularization/activity_regularization.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/regularization/regularization.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::activity_regularization_test {
 
 using layers::ActivityRegularization;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(ActivityRegularizationTest, AddsAPenaltyOnItsInput) {
   const ActivityRegularization layer({.l1 = 0.5, .l2 = 0.25});
@@ -44,6 +47,13 @@ TEST(ActivityRegularizationTest, ThePenaltyDoesNotDependOnTheReplicas) {
 TEST(ActivityRegularizationTest, KeepsMasks) {
   const Tensor x = Tensor::zeros({1, 2}).with_mask(Tensor::full<bool>({1}, true));
   EXPECT_TRUE(ActivityRegularization({})(x).mask());
+}
+
+TEST(ActivityRegularizationTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "ActivityRegularization",
+                         .config = R"({"l1": 0.1, "l2": 0.2})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::activity_regularization_test

@@ -1,15 +1,18 @@
-#include <keel/layers/regularization/alpha_dropout.h>
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/regularization/regularization.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::alpha_dropout_test {
 
 using layers::AlphaDropout;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 constexpr double kLeastOfSelu = -1.7580993408473766;
 
@@ -43,10 +46,17 @@ TEST(AlphaDropoutTest, OneChoiceForAllAlongANoiseShape) {
   for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(y.data<float>()[2 * i], y.data<float>()[2 * i + 1]);
 }
 
-TEST(AlphaDropoutTest, RejectsBadOptions) {
+TEST(AlphaDropoutTest, RejectsInvalidOptions) {
   EXPECT_THROW(AlphaDropout({.rate = 1}), ValueError);
   EXPECT_THROW(AlphaDropout({.rate = -0.1}), ValueError);
   EXPECT_THROW(AlphaDropout({.noise_shape = {{kUnknown, 0}}}), ValueError);
+}
+
+TEST(AlphaDropoutTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "AlphaDropout",
+                         .config = R"({"rate": 0.5, "noise_shape": [null, 1]})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::alpha_dropout_test

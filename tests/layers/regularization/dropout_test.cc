@@ -1,5 +1,3 @@
-#include <keel/layers/regularization/dropout.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,11 +7,16 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/regularization/regularization.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::dropout_test {
 
 using layers::Dropout;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 constexpr int64_t kSize = 100'000;
 
@@ -27,7 +30,7 @@ TEST(DropoutTest, IsTheIdentityOutsideTraining) {
   EXPECT_EQ(dropout(x).id(), x.id());
 }
 
-TEST(DropoutTest, DropsTheGivenShareAndScalesTheRest) {
+TEST(DropoutTest, DropsAtTheRateAndScalesTheRest) {
   const std::vector<float> y = drop(Dropout({.rate = 0.2}));
   const auto dropped = static_cast<double>(std::ranges::count(y, 0.0F));
   // Five standard deviations of a binomial distribution.
@@ -40,7 +43,7 @@ TEST(DropoutTest, RatesAtTheEndsDropNothingOrAll) {
   EXPECT_EQ(drop(Dropout({.rate = 1}), 3), (std::vector<float>{0, 0, 0}));
 }
 
-TEST(DropoutTest, EachCallDropsOthers) {
+TEST(DropoutTest, EachCallDropsDifferentElements) {
   const Dropout dropout({.rate = 0.5, .seed = 1});
   EXPECT_NE(drop(dropout), drop(dropout));
 }
@@ -53,7 +56,7 @@ TEST(DropoutTest, TheSeedDecidesWhatIsDropped) {
   EXPECT_NE(drop(a), drop(Dropout({.rate = 0.5, .seed = 4})));
 }
 
-TEST(DropoutTest, TheNumberOfWorkersChangesNothing) {
+TEST(DropoutTest, ResultsDoNotDependOnTheNumberOfWorkers) {
   const Dropout a({.rate = 0.5, .seed = 3});
   const Dropout b({.rate = 0.5, .seed = 3});
   const int workers = num_workers();
@@ -65,7 +68,7 @@ TEST(DropoutTest, TheNumberOfWorkersChangesNothing) {
   EXPECT_EQ(alone, together);
 }
 
-TEST(DropoutTest, TheGradientPassesWhereTheInputDid) {
+TEST(DropoutTest, TheGradientPassesThroughKeptElements) {
   const Dropout dropout({.rate = 0.5});
   const Tensor x = Tensor::full<float>({1000}, 1);
   GradientTape tape;
@@ -75,7 +78,7 @@ TEST(DropoutTest, TheGradientPassesWhereTheInputDid) {
   EXPECT_EQ(gradient.to_vector<float>(), y.to_vector<float>());
 }
 
-TEST(DropoutTest, TheNumberOfCallsIsStateAndBringsTheSequenceBack) {
+TEST(DropoutTest, TheNumberOfCallsRestoresTheSequence) {
   const Dropout dropout({.rate = 0.5});
   drop(dropout);
   ASSERT_EQ(dropout->variables().size(), 1u);
@@ -98,7 +101,7 @@ TEST(DropoutTest, ReplicasDropDifferentElements) {
   EXPECT_EQ(dropout->variables()[0].read().item<int64_t>(), 1);
 }
 
-TEST(DropoutTest, SymbolicCallsCountForNothing) {
+TEST(DropoutTest, SymbolicCallsAreNotCounted) {
   const Dropout dropout({.rate = 0.5});
   const Tensor y = dropout(layers::input({.shape = {3}}), {.training = true});
   EXPECT_EQ(y.shape(), Shape({kUnknown, 3}));
@@ -121,7 +124,7 @@ TEST(DropoutTest, OneChoiceForAllAlongANoiseShape) {
   }
 }
 
-TEST(DropoutTest, RejectsWhatItCannotDo) {
+TEST(DropoutTest, RejectsInvalidRatesAndInputs) {
   EXPECT_THROW(Dropout({.noise_shape = {{0, 1}}}), ValueError);
   const Dropout wide({.noise_shape = {{kUnknown, 2}}});
   EXPECT_THROW(wide(Tensor::zeros({1, 3}), {.training = true}), ValueError);
@@ -129,6 +132,13 @@ TEST(DropoutTest, RejectsWhatItCannotDo) {
   EXPECT_THROW(Dropout({.rate = 1.5}), ValueError);
   const Dropout dropout({.rate = 0.5});
   EXPECT_THROW(dropout(Tensor::full<int32_t>({2}, 1), {.training = true}), TypeError);
+}
+
+TEST(DropoutTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Dropout",
+                         .config = R"({"rate": 0.5, "seed": 3})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::dropout_test

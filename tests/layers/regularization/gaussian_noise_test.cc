@@ -1,13 +1,16 @@
-#include <keel/layers/regularization/gaussian_noise.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/regularization/regularization.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::gaussian_noise_test {
 
 using layers::GaussianNoise;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(GaussianNoiseTest, AddsNormalNumbers) {
   const Tensor x = Tensor::full<float>({100'000}, 2);
@@ -25,7 +28,7 @@ TEST(GaussianNoiseTest, TheGradientPasses) {
             (std::vector<float>{1, 1, 1}));
 }
 
-TEST(GaussianNoiseTest, NoDeviationIsNoNoise) {
+TEST(GaussianNoiseTest, ZeroDeviationAddsNoNoise) {
   const Tensor x = Tensor::zeros({3});
   EXPECT_EQ(GaussianNoise({})(x, {.training = true}).id(), x.id());
 }
@@ -33,6 +36,13 @@ TEST(GaussianNoiseTest, NoDeviationIsNoNoise) {
 TEST(GaussianNoiseTest, RejectsDeviationsOutOfRange) {
   EXPECT_THROW(GaussianNoise({.stddev = -0.1}), ValueError);
   EXPECT_THROW(GaussianNoise({.stddev = 1.5}), ValueError);
+}
+
+TEST(GaussianNoiseTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "GaussianNoise",
+                         .config = R"({"stddev": 0.5})",
+                         .inputs = float_spec({2, 3}),
+                         .output = float_spec({2, 3})});
 }
 
 }  // namespace keel::gaussian_noise_test

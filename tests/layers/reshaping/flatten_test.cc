@@ -1,12 +1,15 @@
-#include <keel/layers/reshaping/flatten.h>
-
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/reshaping/reshaping.h>
+
+#include "tests/support/layer_contract.h"
 
 namespace keel::flatten_test {
 
 using layers::Flatten;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(FlattenTest, KeepsTheBatchAndJoinsTheRest) {
   EXPECT_EQ(Flatten({})(Tensor::zeros({2, 3, 4})).shape(), Shape({2, 12}));
@@ -14,7 +17,7 @@ TEST(FlattenTest, KeepsTheBatchAndJoinsTheRest) {
   EXPECT_EQ(Flatten({})(Tensor::zeros({2})).shape(), Shape({2, 1}));
 }
 
-TEST(FlattenTest, LeavesOpenWhatASpecDoesNotSay) {
+TEST(FlattenTest, UnknownDimensionsStayUnknown) {
   const Tensor x = layers::input({.shape = {kUnknown, 4}});
   EXPECT_EQ(Flatten({})(x).shape(), Shape({kUnknown, kUnknown}));
 }
@@ -30,6 +33,13 @@ TEST(FlattenTest, ChannelsFirstComeInTheOrderOfChannelsLast) {
 TEST(FlattenTest, RejectsAScalarAndUnknownFormats) {
   EXPECT_THROW(Flatten({})(Tensor::scalar<float>(1)), ValueError);
   EXPECT_THROW(Flatten({.data_format = "channels"}), ValueError);
+}
+
+TEST(FlattenTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Flatten",
+                         .config = "{}",
+                         .inputs = float_spec({2, 3, 4}),
+                         .output = float_spec({2, 12})});
 }
 
 }  // namespace keel::flatten_test

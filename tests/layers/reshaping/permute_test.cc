@@ -1,14 +1,16 @@
-#include <keel/layers/reshaping/permute.h>
-
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/reshaping/reshaping.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::permute_test {
 
 using layers::Permute;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 TEST(PermuteTest, OrdersTheDimensionsOfEachSample) {
   const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {1, 2, 3});
@@ -19,16 +21,23 @@ TEST(PermuteTest, OrdersTheDimensionsOfEachSample) {
             Shape({kUnknown, 4, 2, kUnknown}));
 }
 
-TEST(PermuteTest, GradientsAreSlopes) {
+TEST(PermuteTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(Permute({.dims = {2, 1}}),
                                                testing_support::distinct_doubles({2, 2, 3}));
 }
 
-TEST(PermuteTest, RejectsWhatIsNoOrder) {
+TEST(PermuteTest, RejectsInvalidPermutations) {
   EXPECT_THROW(Permute({}), ValueError);
   EXPECT_THROW(Permute({.dims = {0, 1}}), ValueError);
   EXPECT_THROW(Permute({.dims = {1, 1}}), ValueError);
   EXPECT_THROW(Permute({.dims = {2, 1}})(Tensor::zeros({2, 3})), ValueError);
+}
+
+TEST(PermuteTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "Permute",
+                         .config = R"({"dims": [2, 1]})",
+                         .inputs = float_spec({2, 3, 4}),
+                         .output = float_spec({2, 4, 3})});
 }
 
 }  // namespace keel::permute_test

@@ -4,12 +4,17 @@
 
 #include <keel/layers/registry.h>
 
+#include "tests/support/layer_contract.h"
+
 namespace keel::brute_force_retrieval_test {
+
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 
 Tensor candidates() { return Tensor::from<float>({1, 0, 0, 1, 1, 1, -1, 0}, {4, 2}); }
 Tensor queries() { return Tensor::from<float>({1, 2, 3, 0, 0, 1}, {3, 2}); }
 
-TEST(BruteForceRetrievalTest, GivesScoresAndIdentifiersOfTheBest) {
+TEST(BruteForceRetrievalTest, ReturnsScoresAndIdentifiersOfTheBest) {
   const layers::BruteForceRetrieval layer({.k = 2});
   layer->update_candidates(candidates(), Tensor::from<int64_t>({10, 11, 12, 13}, {4}));
   const Tensors found = layer(Tensors(TensorLike(queries())));
@@ -19,7 +24,7 @@ TEST(BruteForceRetrievalTest, GivesScoresAndIdentifiersOfTheBest) {
   EXPECT_EQ(found[1].tensor().to_vector<int64_t>(), (std::vector<int64_t>{12, 11, 10, 12, 11, 12}));
 }
 
-TEST(BruteForceRetrievalTest, IdentifiersAloneArePositionsIfNoneAreGiven) {
+TEST(BruteForceRetrievalTest, IdentifiersDefaultToPositions) {
   const layers::BruteForceRetrieval layer({.k = 1, .return_scores = false});
   layer->update_candidates(candidates());
   EXPECT_EQ(layer(queries()).to_vector<int32_t>(), (std::vector<int32_t>{2, 0, 1}));
@@ -46,7 +51,7 @@ TEST(BruteForceRetrievalTest, NewCandidatesReplaceTheOld) {
   EXPECT_EQ(layer(queries()).to_vector<int32_t>(), (std::vector<int32_t>{4, 0, 4}));
 }
 
-TEST(BruteForceRetrievalTest, WhatDoesNotFitIsRefused) {
+TEST(BruteForceRetrievalTest, IncompatibleArgumentsIsRejected) {
   EXPECT_THROW(layers::BruteForceRetrieval({.k = 0}), ValueError);
   const layers::BruteForceRetrieval layer({.k = 2});
   EXPECT_THROW(layer(Tensors(TensorLike(queries()))), RuntimeError);
@@ -67,6 +72,18 @@ TEST(BruteForceRetrievalTest, ConfigsHaveNoCandidates) {
             R"({"name": "top", "trainable": true, "dtype": "float32", "k": 3, )"
             R"("return_scores": false})");
   EXPECT_TRUE(layer->weights().empty());
+}
+
+TEST(BruteForceRetrievalTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "BruteForceRetrieval",
+       .config = R"({"k": 2})",
+       .inputs = float_spec({2, 3}),
+       .output =
+           Specs::tuple({float_spec({2, 2}), TensorSpec{.shape = {2, 2}, .dtype = DType::kInt32}}),
+       .prepare = [](Layer& layer) {
+         dynamic_cast<BruteForceRetrievalLayer&>(layer).update_candidates(Tensor::zeros({4, 3}));
+       }});
 }
 
 }  // namespace keel::brute_force_retrieval_test

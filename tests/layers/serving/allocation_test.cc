@@ -33,7 +33,7 @@ void operator delete[](void* block, size_t) noexcept { std::free(block); }
 namespace keel {
 namespace {
 
-TEST(ServingPlanAllocation, IsNoneAfterTheFirstCall) {
+TEST(ServingPlanAllocation, NothingIsAllocatedAfterTheFirstCall) {
   const SerialSection one_thread;
   const ServingPlan plan{ModelHandle(serving_test::dlrm())};
   for (int64_t rows : {1, 32, 250}) {

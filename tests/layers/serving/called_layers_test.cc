@@ -1,4 +1,5 @@
 // Layers and operations without a kernel, which plans call.
+// Tests layers/serving/steps/row_function.cc.
 #include <atomic>
 #include <thread>
 
@@ -9,22 +10,23 @@
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/recurrent/gru.h>
-#include <keel/layers/regularization/dropout.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/regularization/regularization.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/serving/serving_plan.h>
-#include <keel/layers/wrappers/time_distributed.h>
+#include <keel/layers/wrappers/wrappers.h>
 
 #include "tests/layers/serving/models.h"
+#include "tests/support/tensors.h"
 
 namespace keel::called_layers_test {
 
+using testing_support::values_of;
+
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 using Names = std::vector<std::string>;
-
-std::vector<float> values(const Tensors& result) { return result.tensor().to_vector<float>(); }
 
 Functional model_of(const Tensor& x, const Tensor& y) {
   return Functional({.inputs = x, .outputs = y});
@@ -33,12 +35,12 @@ Functional model_of(const Tensor& x, const Tensor& y) {
 // Expects the results of the plan to stay unchanged while the model changes.
 void expect_weights_of_their_moment(const ModelHandle& model, const Tensors& batch,
                                     const Names& called) {
-  const std::vector<float> before = values(model(batch));
+  const std::vector<float> before = values_of(model(batch));
   const ServingPlan plan(model);
   EXPECT_EQ(plan.called_layers(), called);
   for (const Variable& v : model->weights()) v.assign(v.read() * 3.0 + 0.5);
-  EXPECT_NE(values(model(batch)), before);
-  EXPECT_EQ(values(plan(batch)), before) << plan.summary();
+  EXPECT_NE(values_of(model(batch)), before);
+  EXPECT_EQ(values_of(plan(batch)), before) << plan.summary();
 }
 
 // Computes y = x . scale; has no plan() and is not registered for files.
@@ -55,7 +57,7 @@ class Scale final : public TensorLayer {
   Variable scale_;
 };
 
-TEST(CalledLayers, KeepTheWeightsOfTheMomentOfThePlan) {
+TEST(CalledLayers, KeepTheWeightsOfPlanCreation) {
   const Tensor x = layers::input({.shape = {4}, .name = "x"});
   const layers::Dense first({.units = 4});
   const layers::LayerNormalization norm({.name = "norm"});
@@ -68,7 +70,7 @@ TEST(CalledLayers, KeepTheWeightsOfTheMomentOfThePlan) {
   expect_weights_of_their_moment(model_of(x, own(x)), random_floats({5, 4}, 1), {own->name()});
 }
 
-TEST(CalledLayers, KeepTheWeightsOfTheLayersInThem) {
+TEST(CalledLayers, KeepTheWeightsOfNestedLayers) {
   const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
   const layers::GRU gru({.units = 5, .name = "gru"});
   expect_weights_of_their_moment(model_of(x, layers::Dense({.units = 2})(gru(x))),
@@ -82,7 +84,7 @@ TEST(CalledLayers, KeepTheWeightsOfTheLayersInThem) {
   expect_weights_of_their_moment(model_of(x, steps(x)), random_floats({6, 3, 4}, 1), {"steps"});
 }
 
-TEST(CalledLayers, KeepTheTablesOfTheMomentOfThePlan) {
+TEST(CalledLayers, KeepTheTablesOfPlanCreation) {
   const Tensor ids = layers::input({.shape = {4}, .dtype = DType::kInt64, .name = "ids"});
   const layers::Embedding masked(
       {.input_dim = 9, .output_dim = 3, .mask_zero = true, .name = "masked"});
@@ -107,20 +109,20 @@ TEST(CalledLayers, KeepTheirWeightsWhileTheModelIsTrained) {
   model->compile({.optimizer = "adam", .loss = "mse"});
   const Tensor x = random_ids({64, 3}, 20, 1), labels = random_floats({64, 1}, 2);
   const Tensor batch = random_ids({5, 3}, 20, 3);
-  const std::vector<float> before = values(model(batch));
+  const std::vector<float> before = values_of(model(batch));
   const ServingPlan plan{ModelHandle(model)};
   std::atomic<bool> done = false;
   std::atomic<int> wrong = 0;
   std::jthread server([&] {
     do {
-      if (values(plan(batch)) != before) ++wrong;
+      if (values_of(plan(batch)) != before) ++wrong;
     } while (!done);
   });
   model->fit(x, labels, {.epochs = 5, .batch_size = 16, .verbose = Verbose::kSilent});
   done = true;
   server.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_NE(values(model(batch)), before);
+  EXPECT_NE(values_of(model(batch)), before);
 }
 
 TEST(CalledLayers, LeaveTheModelsVariablesAlone) {
@@ -129,13 +131,13 @@ TEST(CalledLayers, LeaveTheModelsVariablesAlone) {
   const Functional model = model_of(x, dropout(x, {.training = true}));
   const Tensor batch = Tensor::full<float>({2, 50}, 1);
   const ServingPlan plan{ModelHandle(model)};
-  const std::vector<float> first = values(plan(batch)), second = values(plan(batch));
+  const std::vector<float> first = values_of(plan(batch)), second = values_of(plan(batch));
   EXPECT_NE(first, second);
-  EXPECT_EQ(values(model(batch)), first);
-  EXPECT_EQ(values(model(batch)), second);
+  EXPECT_EQ(values_of(model(batch)), first);
+  EXPECT_EQ(values_of(model(batch)), second);
 }
 
-TEST(CalledLayers, WithTablesOfAnEngineAreRefused) {
+TEST(CalledLayers, WithTablesOfAnEngineAreRejected) {
   distribute::TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const Tensor ids = layers::input({.shape = {}, .dtype = DType::kInt64, .name = "ids"});
@@ -153,11 +155,11 @@ void expect_results_of(const ModelHandle& model, const Shape& row, const Names& 
     const Tensor batch = random_floats(Shape{rows} + row, 1);
     const Tensor expected = model(batch), received = plan(batch).tensor();
     EXPECT_EQ(received.shape(), expected.shape()) << plan.summary();
-    EXPECT_EQ(values(received), values(expected)) << plan.summary();
+    EXPECT_EQ(values_of(received), values_of(expected)) << plan.summary();
   }
 }
 
-TEST(CalledLayers, MayReturnOtherRowsThanThoseOfTheBatch) {
+TEST(CalledLayers, MayReturnOtherNumbersOfRows) {
   const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
   const Tensor steps = layers::Dense({.units = 5, .name = "step"})(ops::reshape(x, {-1, 4}));
   // Once a result has the rows of the batch, the layers that follow are planned again.
@@ -183,7 +185,7 @@ TEST(CalledLayers, MayMakeGroupsOfRows) {
   const ServingPlan plan{ModelHandle(model_of(x, y))};
   EXPECT_EQ(plan.called_layers(), Names({"Reshape", "pairs", "Reshape"}));
   const Tensor batch = random_floats({6, 4}, 1);
-  EXPECT_EQ(values(plan(batch)), values(model_of(x, y)(batch)));
+  EXPECT_EQ(values_of(plan(batch)), values_of(model_of(x, y)(batch)));
 }
 
 // Selects the rows whose first number is positive.
@@ -206,7 +208,7 @@ class Positive final : public TensorLayer {
   }
 };
 
-TEST(CalledLayers, MayReturnAsManyRowsAsTheValuesSay) {
+TEST(CalledLayers, MayReturnDataDependentRows) {
   const Tensor x = layers::input({.shape = {4}, .name = "x"});
   const Tensor y = layers::Dense({.units = 2, .name = "last"})(make_layer<Positive>()(x));
   expect_results_of(model_of(x, y), {4}, {"positive", "last"});
@@ -219,10 +221,10 @@ TEST(CalledLayers, OfAnInputOfFixedSizeReturnItsRows) {
   const ServingPlan plan{ModelHandle(model)};
   EXPECT_EQ(plan.called_layers(), Names({"norm"}));
   const Tensor batch = random_floats({2, 4}, 1);
-  EXPECT_EQ(values(plan(batch)), values(model(batch)));
+  EXPECT_EQ(values_of(plan(batch)), values_of(model(batch)));
 }
 
-TEST(CalledLayers, WhoseResultsAreNotRowsHaveNoPlaceInMemoryOfTheCallers) {
+TEST(CalledLayers, ResultsThatAreNotRowsRejectCallerBuffers) {
   const Tensor x = layers::input({.shape = {4}, .name = "x"});
   const auto run = [](const Functional& model) {
     const ServingPlan plan{ModelHandle(model)};

@@ -3,15 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/int8_table.h>
+#include <keel/framework/internal/int8_table.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/optimizers/adam.h>
 
 #include "tests/layers/serving/models.h"
+#include "tests/support/tensors.h"
 
 namespace keel::int8_plan_test {
+
+using testing_support::values_of;
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 
@@ -25,26 +29,22 @@ void round_tables(const Functional& model) {
   }
 }
 
-std::vector<float> scores(const ServingPlan& plan, const Tensors& batch) {
-  return plan(batch).tensor().to_vector<float>();
-}
-
-TEST(Int8Plan, LooksUpWhatAPlanOfTheRoundedTablesDoes) {
+TEST(Int8Plan, LookupsMatchAPlanOfRoundedTables) {
   for (const int64_t dim : {16, 24}) {
     const Functional model = dlrm(dim);
     const Tensors batch = dlrm_batch(130);
     const ServingPlan small(ModelHandle(model), {.table_dtype = "int8"});
     EXPECT_EQ(small.called_layers(), std::vector<std::string>());
-    const auto of_floats = scores(ServingPlan(ModelHandle(model)), batch);
-    const auto of_bytes = scores(small, batch);
+    const auto of_floats = values_of(ServingPlan(ModelHandle(model))(batch));
+    const auto of_bytes = values_of(small(batch));
     round_tables(model);
-    EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch));
+    EXPECT_EQ(of_bytes, values_of(ServingPlan(ModelHandle(model))(batch)));
     EXPECT_NE(of_bytes, of_floats);
     for (size_t i = 0; i < of_floats.size(); ++i) EXPECT_NEAR(of_bytes[i], of_floats[i], 0.02);
   }
 }
 
-TEST(Int8Plan, PoolsBagsAsAPlanOfTheRoundedTablesDoes) {
+TEST(Int8Plan, PooledBagsMatchAPlanOfRoundedTables) {
   for (const char* combiner : {"sum", "mean", "sqrtn"}) {
     const Tensors ids = layers::ragged_input({.dtype = DType::kInt64, .name = "bag"});
     const FeatureConfig bags = {.table = table(kRows, 16, combiner)};
@@ -53,14 +53,14 @@ TEST(Int8Plan, PoolsBagsAsAPlanOfTheRoundedTablesDoes) {
         {.inputs = ids, .outputs = layers::Dense({.units = 3})(pooled.tensor())});
     const Tensors batch = RaggedTensor::from_rows<int64_t>({{1, 2, 49}, {}, {7}, {7, 7}});
     const ServingPlan small(ModelHandle(model), {.table_dtype = "int8"});
-    const auto of_bytes = scores(small, batch);
+    const auto of_bytes = values_of(small(batch));
     round_tables(model);
-    EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch)) << combiner;
+    EXPECT_EQ(of_bytes, values_of(ServingPlan(ModelHandle(model))(batch))) << combiner;
   }
 }
 
 // Lazy tables store rows next to their slot variables; the plan copies the rows.
-TEST(Int8Plan, ServesTablesOfLazyRowsAsOthers) {
+TEST(Int8Plan, ServesTablesOfLazyRows) {
   const Functional model = dlrm();
   const Tensors batch = dlrm_batch(40);
   const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
@@ -70,13 +70,13 @@ TEST(Int8Plan, ServesTablesOfLazyRowsAsOthers) {
     const Tensor loss = ops::mean(ops::square(model(batch).tensor()));
     adam->apply_gradients(tape.gradient(loss, variables), variables);
   }
-  EXPECT_TRUE(std::ranges::any_of(variables,
-                                  [](const Variable& v) { return v.value_in_place().is_view(); }));
+  EXPECT_TRUE(std::ranges::any_of(
+      variables, [](const Variable& v) { return VariableStorage(v).value().is_view(); }));
   const auto predicted = model(batch).tensor().to_vector<float>();
-  EXPECT_EQ(scores(ServingPlan(ModelHandle(model)), batch), predicted);
-  const auto of_bytes = scores(ServingPlan(ModelHandle(model), {.table_dtype = "int8"}), batch);
+  EXPECT_EQ(values_of(ServingPlan(ModelHandle(model))(batch)), predicted);
+  const auto of_bytes = values_of(ServingPlan(ModelHandle(model), {.table_dtype = "int8"})(batch));
   round_tables(model);
-  EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch));
+  EXPECT_EQ(of_bytes, values_of(ServingPlan(ModelHandle(model))(batch)));
 }
 
 TEST(Int8Plan, OtherDTypesAndTablesThatAreNotFiniteAreErrors) {

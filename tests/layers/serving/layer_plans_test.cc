@@ -3,22 +3,17 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/activation/activation.h>
-#include <keel/layers/activation/elu.h>
-#include <keel/layers/activation/leaky_relu.h>
-#include <keel/layers/activation/relu.h>
+#include <keel/layers/core/core.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/core/identity.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/interaction/feature_cross.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/normalization/normalization.h>
-#include <keel/layers/normalization/rescaling.h>
-#include <keel/layers/preprocessing/integer_lookup.h>
-#include <keel/layers/regularization/dropout.h>
-#include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/reshaping/reshape.h>
+#include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/regularization/regularization.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/serving/serving_plan.h>
 
 #include "tests/layers/serving/models.h"
@@ -62,13 +57,13 @@ TEST(LayerPlans, OfActivations) {
   EXPECT_EQ(compare_layer(layers::ELU({.alpha = 0.5})), Names());
 }
 
-TEST(LayerPlans, OfActivationsWithoutOneCallTheLayer) {
+TEST(LayerPlans, OfUnplannedActivationsCallTheLayer) {
   EXPECT_EQ(compare_layer(layers::Activation({.activation = "mish", .name = "odd"})),
             Names({"odd"}));
   EXPECT_EQ(compare_layer(layers::ReLU({.max_value = 1.0, .name = "capped"})), Names({"capped"}));
 }
 
-TEST(LayerPlans, OfFunctionsOfOnesOwnThatBearAKnownNameCallThem) {
+TEST(LayerPlans, OfUserFunctionsWithABuiltInNameCallThem) {
   const Activation own("relu", [](const Tensor& x) { return x + 1.0; });
   EXPECT_EQ(compare_layer(layers::Dense({.units = 4, .activation = own, .name = "own"})),
             Names({"own"}));
@@ -113,7 +108,7 @@ TEST(LayerPlans, OfNormalizations) {
   EXPECT_EQ(compare_layer(adapted), Names());
 }
 
-TEST(LayerPlans, OfLayersThatSayNothingCallThem) {
+TEST(LayerPlans, OfLayersWithoutAPlanCallThem) {
   EXPECT_EQ(compare_layer(layers::LayerNormalization({.name = "norm"})), Names({"norm"}));
 }
 
@@ -132,7 +127,7 @@ TEST(LayerPlans, OfMergingLayers) {
   check(layers::Minimum({}));
 }
 
-TEST(LayerPlans, OfConcatenateWithPartsThatAreUsedElsewhereAndTwice) {
+TEST(LayerPlans, OfConcatenateWithSharedParts) {
   const Tensor x = layers::input({.shape = {5}, .name = "x"});
   const Tensor a = layers::Dense({.units = 3})(x), b = layers::Dense({.units = 2})(x);
   const Tensor ab = concatenated({a, b}), all = concatenated({b, ab, x, a, a});
@@ -208,7 +203,7 @@ TEST(LayerPlans, OfLayersThatSeeMasksCallThem) {
   EXPECT_EQ(compare(model, random_ids({6, 4}, 5, 1)), Names({"rows", "scaled"}));
 }
 
-TEST(LayerPlans, OfLookupsOfIdsThatALayerMakes) {
+TEST(LayerPlans, OfLookupsOfComputedIds) {
   const Tensor raw = layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "raw"});
   const layers::IntegerLookup lookup({.vocabulary = {{30, 10, 20}}, .name = "index"});
   const Tensor rows = layers::Embedding({.input_dim = 4, .output_dim = 3})(lookup(raw));
@@ -220,7 +215,7 @@ TEST(LayerPlans, OfLookupsOfIdsThatALayerMakes) {
 // Ragged and sparse features with a combiner, pooled, in addition to dense ones.
 class PooledFeatures : public testing::TestWithParam<const char*> {};
 
-TEST_P(PooledFeatures, OfPlansAreThoseOfTheLayer) {
+TEST_P(PooledFeatures, ResultsMatchTheLayer) {
   const Nest<FeatureConfig>::Dict features = {
       {"dense", FeatureConfig{.table = table(20, 12, GetParam())}},
       {"ragged", FeatureConfig{.table = table(20, 16, GetParam())}},
@@ -253,7 +248,7 @@ TEST_P(PooledFeatures, OfPlansAreThoseOfTheLayer) {
   EXPECT_EQ(compare(model, Tensors(batch)), Names());
 }
 
-TEST_P(PooledFeatures, TakeWeights) {
+TEST_P(PooledFeatures, AcceptWeights) {
   const FeatureConfig feature = {.table = table(20, 16, GetParam())};
   const RaggedTensor ids = layers::ragged_input({.dtype = DType::kInt64, .name = "ids"});
   const RaggedTensor weights = layers::ragged_input({.name = "weights"});

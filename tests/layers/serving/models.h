@@ -8,8 +8,8 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/merging.h>
 
 namespace keel::serving_test {
 

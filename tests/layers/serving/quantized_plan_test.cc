@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/serving/serving_plan.h>
 
 #include "tests/layers/serving/models.h"
+#include "tests/support/tensors.h"
 
 namespace keel::quantized_plan_test {
+
+using testing_support::values_of;
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 
@@ -37,11 +40,7 @@ Tensors ranker_batch(int64_t rows) {
           {"seen", random_ids({rows, 3}, kRows, 4).cast(DType::kInt32)}};
 }
 
-std::vector<float> scores(const ServingPlan& plan, const Tensors& batch) {
-  return plan(batch).tensor().to_vector<float>();
-}
-
-TEST(QuantizedPlan, HasTheBitsOfTheModel) {
+TEST(QuantizedPlan, MatchesTheModelBitForBit) {
   for (const int64_t dim : {8, 12, 16, 64}) {
     const Ranker r = ranker(dim);
     const auto of_floats = r.model(ranker_batch(130)).tensor().to_vector<float>();
@@ -53,7 +52,7 @@ TEST(QuantizedPlan, HasTheBitsOfTheModel) {
       for (const char* dtype : {"float32", "int8"}) {
         const ServingPlan plan(ModelHandle(r.model), {.table_dtype = dtype});
         EXPECT_EQ(plan.called_layers(), std::vector<std::string>()) << dim;
-        EXPECT_EQ(scores(plan, batch), expected) << dim << ", " << rows << " rows, " << dtype;
+        EXPECT_EQ(values_of(plan(batch)), expected) << dim << ", " << rows << " rows, " << dtype;
       }
       if (rows == 130) {
         EXPECT_NE(expected, of_floats);
@@ -63,31 +62,31 @@ TEST(QuantizedPlan, HasTheBitsOfTheModel) {
   }
 }
 
-TEST(QuantizedPlan, KeepsTheRowsOfItsMoment) {
+TEST(QuantizedPlan, KeepsTheRowsOfItsCreation) {
   const Ranker r = ranker(16);
   r.users->quantize("int8");
   const Tensors batch = ranker_batch(40);
   const ServingPlan plan(ModelHandle(r.model));
-  const auto before = scores(plan, batch);
+  const auto before = values_of(plan(batch));
   r.users->embeddings().update([](Tensor& codes) {
     for (int8_t& code : codes.mutable_data<int8_t>()) code = 1;
   });
   EXPECT_NE(r.model(batch).tensor().to_vector<float>(), before);
-  EXPECT_EQ(scores(plan, batch), before);
+  EXPECT_EQ(values_of(plan(batch)), before);
 }
 
-TEST(QuantizedPlan, AFloatTableBesideAQuantizedOneBecomesBytesIfAskedFor) {
+TEST(QuantizedPlan, AFloatTableMayBeQuantizedBesideAQuantizedOne) {
   const Ranker r = ranker(16);
   r.users->quantize("int8");
   const Tensors batch = ranker_batch(40);
   const auto expected = r.model(batch).tensor().to_vector<float>();
-  EXPECT_EQ(scores(ServingPlan(ModelHandle(r.model)), batch), expected);
-  const auto small = scores(ServingPlan(ModelHandle(r.model), {.table_dtype = "int8"}), batch);
+  EXPECT_EQ(values_of(ServingPlan(ModelHandle(r.model))(batch)), expected);
+  const auto small = values_of(ServingPlan(ModelHandle(r.model), {.table_dtype = "int8"})(batch));
   EXPECT_NE(small, expected);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(small[i], expected[i], 1e-3);
 }
 
-TEST(QuantizedPlan, OddIdsAreErrors) {
+TEST(QuantizedPlan, InvalidIdsAreErrors) {
   const Ranker r = ranker(16);
   r.users->quantize("int8");
   const ServingPlan plan(ModelHandle(r.model));

@@ -1,4 +1,5 @@
 // Models that override the training and test steps.
+// Tests layers/training/model.cc and internal/train_step.cc.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ CompileOptions options() {
   return {.optimizer = optimizers::SGD({.learning_rate = 0.01}), .loss = "mse", .metrics = {"mae"}};
 }
 
-TEST(CustomStepTest, AStepSpelledOutTrainsAsTheModelsOwn) {
+TEST(CustomStepTest, AnExplicitStepTrainsAsTheDefaultOne) {
   under_each_strategy([] {
     const auto plain = make_layer<Line>();
     const auto spelled = make_layer<Spelled>();
@@ -103,7 +104,7 @@ TEST(CustomStepTest, AStepSpelledOutTrainsAsTheModelsOwn) {
   });
 }
 
-TEST(CustomStepTest, TestAndPredictStepsAreTheModels) {
+TEST(CustomStepTest, TestAndPredictStepsCanBeOverridden) {
   under_each_strategy([] {
     const auto model = make_layer<Spelled>();
     model->compile(options());
@@ -121,7 +122,7 @@ TEST(CustomStepTest, TestAndPredictStepsAreTheModels) {
   });
 }
 
-TEST(CustomStepTest, ComputeLossAloneMayBeTheModels) {
+TEST(CustomStepTest, ComputeLossAloneCanBeOverridden) {
   struct Cubic final : Line {
     Cubic() : Line("Cubic") {}
     Tensor compute_loss(const StepData& data, const Tensors& y) override {
@@ -139,7 +140,7 @@ TEST(CustomStepTest, ComputeLossAloneMayBeTheModels) {
   });
 }
 
-TEST(CustomStepTest, MetricsOfBatchesAddUpUnlessTheyAreReset) {
+TEST(CustomStepTest, BatchMetricsAccumulateUnlessReset) {
   const auto model = make_layer<Line>();
   model->compile({.optimizer = optimizers::SGD({.learning_rate = 0}), .loss = "mae"});
   const Tensor x = Tensor::zeros({2, 1});

@@ -53,7 +53,7 @@ Tensor trained(distribute::Strategy& strategy, int64_t rows) {
   return model->predict(bags.x, {.batch_size = 5, .verbose = Verbose::kSilent}).tensor();
 }
 
-TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplicaDoes) {
+TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplica) {
   distribute::TPUStrategy tpu({.num_cores = 4});
   for (const int64_t rows : {16, 13, 10, 9}) {  // last batches of 8, 5, 2 and 1 rows
     const Tensor expected = trained(distribute::Strategy::current(), rows);
@@ -66,7 +66,7 @@ TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplicaDoes) {
   }
 }
 
-TEST(FitEmbeddingTest, AScaledLossIsRefusedBeforeTablesAreTrained) {
+TEST(FitEmbeddingTest, AScaledLossIsRejectedBeforeTablesAreTrained) {
   distribute::TPUStrategy tpu({.num_cores = 2});
   const auto scope = tpu.scope();
   const Functional model = make_model("linear");

@@ -110,7 +110,7 @@ int64_t calls_ahead(const profile::Report& report) {
   return calls;
 }
 
-TEST(FitPipelineTest, TrainsTheSameBitsAheadOfTheStepsAsInThem) {
+TEST(FitPipelineTest, TrainsTheSameBitsWithAndWithoutPrefetch) {
   for (Case c : {Case{.replicas = 1}, Case{.replicas = 2, .adam = true}, Case{.replicas = 4},
                  Case{.replicas = 2, .stale = true}, Case{.replicas = 2, .sequential = true}}) {
     profile::start();
@@ -145,7 +145,7 @@ int steps_before_error(const MakeBatch& batch) {
   return done;
 }
 
-TEST(FitPipelineTest, AnErrorComesInTheStepThatItBelongsTo) {
+TEST(FitPipelineTest, ErrorsOccurInTheirStep) {
   const auto good = [] {
     const Data data(8);
     return Tensors::tuple({data.x, data.y});

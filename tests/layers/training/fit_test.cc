@@ -1,7 +1,10 @@
+// Tests layers/callbacks/learning_rate_scheduler.cc, layers/training/callback.cc,
+// internal/callback_list.cc, batch_validation.cc and trainer.cc.
 #include <cmath>
 #include <functional>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -16,19 +19,20 @@
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>
 
+#include "tests/support/errors.h"
+#include "tests/support/tensors.h"
+
 namespace keel::fit_test {
 
 using data::Dataset;
 using distribute::Strategy;
 using distribute::TPUStrategy;
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::normal;
+using testing_support::weights_of;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Tensor normal(const Shape& shape, uint64_t seed) {
-  Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
-  RandomStream{seed, 1}.normal(out.mutable_data<float>(), 0, 0, 1);
-  return out;
-}
 
 // Labels computed by a fixed linear function of three features.
 struct Line {
@@ -56,15 +60,6 @@ Sequential deep_model(const LossArgument& loss = "binary_crossentropy") {
   return model;
 }
 
-std::vector<float> all_weights(const Model& model) {
-  std::vector<float> out;
-  for (const Variable& v : model.weights()) {
-    const Tensor values = v.read();
-    for (const float w : values.data<float>()) out.push_back(w);
-  }
-  return out;
-}
-
 Tensor clicks(const Tensor& x) {
   return ops::cast(ops::greater(ops::slice(x, 1, 0, 1), ops::slice(x, 1, 1, 1)), DType::kFloat32);
 }
@@ -82,7 +77,7 @@ Outcome run_with(Strategy& strategy, int64_t rows,
   const Tensor x = normal({rows, 3}, 9);
   const History history = model->fit(
       x, clicks(x), {.epochs = 3, .batch_size = 8, .seed = 4, .verbose = Verbose::kSilent});
-  return {all_weights(*model), history["loss"], history["auc"]};
+  return {weights_of(*model), history["loss"], history["auc"]};
 }
 
 void expect_close(const Outcome& a, const Outcome& b) {
@@ -96,33 +91,19 @@ void expect_close(const Outcome& a, const Outcome& b) {
   }
 }
 
-template <class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "no ValueError";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(FitTest, LinearRegressionFindsTheLine) {
   const Line line(256);
   const Sequential model = linear_model(optimizers::SGD({.learning_rate = 0.1}));
   const History history =
       model->fit(line.x, line.y, {.epochs = 30, .seed = 1, .verbose = Verbose::kSilent});
-  const std::vector<float> weights = all_weights(*model);
+  const std::vector<float> weights = weights_of(*model);
   const std::vector<float> expected = {1, -2, 0.5f, 0.25f};
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-4);
   EXPECT_EQ(history.epochs().size(), 30u);
   EXPECT_LT(history["loss"].back(), 1e-7);
 }
 
-TEST(FitTest, OneStepIsThatOfTheClosedForm) {
+TEST(FitTest, OneStepMatchesTheFormula) {
   const Line line(10);
   const Sequential model = linear_model(optimizers::SGD({.learning_rate = 0.5}));
   const Logs logs = model->train_on_batch(line.x, line.y);
@@ -132,10 +113,10 @@ TEST(FitTest, OneStepIsThatOfTheClosedForm) {
     bias += 0.5 * 2 * y / 10;
   }
   EXPECT_NEAR(logs.at("loss"), loss, 1e-6 * loss);
-  EXPECT_NEAR(all_weights(*model)[3], bias, 1e-6);
+  EXPECT_NEAR(weights_of(*model)[3], bias, 1e-6);
 }
 
-TEST(FitTest, ReplicasTrainAsOneDoes) {
+TEST(FitTest, ReplicasTrainAsOne) {
   Strategy& cpu = Strategy::current();
   const Outcome one = run_with(cpu, 64);
   for (const int cores : {2, 4}) {
@@ -144,7 +125,7 @@ TEST(FitTest, ReplicasTrainAsOneDoes) {
   }
 }
 
-TEST(FitTest, ReplicasWithFewerRowsOrNoneTrainAsOneDoes) {
+TEST(FitTest, ReplicasWithFewerRowsOrNoneTrainAsOne) {
   TPUStrategy tpu({.num_cores = 4});
   for (const int64_t rows : {13, 10, 9, 2}) {  // last batches of 5, 2, 1 and 2 rows
     expect_close(run_with(tpu, rows), run_with(Strategy::current(), rows));
@@ -159,7 +140,7 @@ TEST(FitTest, ReplicasAgreeWithOneForEveryReduction) {
   }
 }
 
-TEST(FitTest, TheNumberOfWorkersChangesNoBit) {
+TEST(FitTest, BitsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
   std::vector<Outcome> runs;
   for (const int workers : {1, 2, 4}) {
@@ -189,7 +170,7 @@ TEST(FitTest, TheLossOfAnEpochIsTheMeanOverItsRows) {
   EXPECT_NEAR(history["mae"][0], error, 1e-6 * error);
 }
 
-TEST(FitTest, EvaluateIsTheLossAndMetricsByHand) {
+TEST(FitTest, EvaluateMatchesManualLossAndMetrics) {
   TPUStrategy tpu({.num_cores = 4});
   const auto scope = tpu.scope();
   const Sequential model = deep_model();
@@ -219,7 +200,7 @@ TEST(FitTest, PredictKeepsTheOrderOfRows) {
   }
 }
 
-TEST(FitTest, PredictionsAreNoPartOfAStepWhoseTapeIsOpen) {
+TEST(FitTest, PredictionsAreNotRecordedOnAnOpenTape) {
   const Tensor x = normal({256, 200}, 2);
   Sequential model({.layers = {layers::Dense({.units = 200})}});
   model->compile({.loss = "mse"});
@@ -233,7 +214,7 @@ TEST(FitTest, PredictionsAreNoPartOfAStepWhoseTapeIsOpen) {
   EXPECT_EQ(predicted(), expected);
 }
 
-TEST(FitTest, PredictTakesTheFirstItemOfTuples) {
+TEST(FitTest, PredictUsesTheFirstItemOfTuples) {
   const Sequential model = linear_model();
   const Tensor x = normal({4, 3}, 2);
   const Dataset pairs = Dataset::from_tensors(Tensors::tuple({x, Tensor::zeros({4, 1})}));
@@ -254,11 +235,11 @@ TEST(FitTest, SampleWeightsCountRows) {
   repeated->fit(ops::gather(line.x, rows), ops::gather(line.y, rows),
                 {.verbose = Verbose::kSilent});
   // 1/6 of the weighted sum equals 1/3 of it at half the rate.
-  const std::vector<float> a = all_weights(*weighted), b = all_weights(*repeated);
+  const std::vector<float> a = weights_of(*weighted), b = weights_of(*repeated);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-7);
 }
 
-TEST(FitTest, WeightedMetricsSeeTheWeightsAndMetricsDoNot) {
+TEST(FitTest, OnlyWeightedMetricsUseSampleWeights) {
   const Line line(2);
   const Sequential model = linear_model();
   model->compile({.loss = "mse",
@@ -294,7 +275,7 @@ TEST(FitTest, ValidationSplitTakesTheLastRows) {
   EXPECT_NEAR(history["val_loss"][0], loss, 1e-6 * loss);
 }
 
-TEST(FitTest, ValidationMayBeRare) {
+TEST(FitTest, ValidationFreqSkipsEpochs) {
   const Line line(8);
   const Sequential model = linear_model();
   const auto epochs_with = [&](const std::variant<int64_t, std::vector<int64_t>>& freq) {
@@ -314,7 +295,7 @@ TEST(FitTest, ValidationMayBeRare) {
   EXPECT_THROW(epochs_with(0), ValueError);
 }
 
-TEST(FitTest, ValidationHasABatchSizeOfItsOwn) {
+TEST(FitTest, ValidationHasItsOwnBatchSize) {
   const Line line(8);
   const Sequential model = linear_model();
   int64_t batches = 0;
@@ -330,7 +311,7 @@ TEST(FitTest, ValidationHasABatchSizeOfItsOwn) {
   EXPECT_EQ(batches, 3);
 }
 
-TEST(FitTest, LambdasSeeAllThatHappens) {
+TEST(FitTest, LambdaCallbacksSeeAllEvents) {
   const Line line(4);
   const Sequential model = linear_model();
   std::string seen;
@@ -361,7 +342,7 @@ TEST(FitTest, LambdasSeeAllThatHappens) {
   EXPECT_EQ(seen, "pqQP");
 }
 
-TEST(FitTest, StepsPerEpochRunOnInTheDataset) {
+TEST(FitTest, StepsPerEpochContinueInTheDataset) {
   std::vector<double> seen;
   const Dataset numbers = Dataset::from_tensor_slices(Tensors::tuple(
       {Tensor::from<float>({1, 2, 3, 4, 5}, {5, 1}), Tensor::from<float>({1, 2, 3, 4, 5}, {5})}));
@@ -374,7 +355,7 @@ TEST(FitTest, StepsPerEpochRunOnInTheDataset) {
   EXPECT_EQ(seen, (std::vector<double>{1.5, 3.5, 3, 2.5}));  // 1 2, 3 4, 5 1, 2 3
 }
 
-TEST(FitTest, EpochsMayStartLater) {
+TEST(FitTest, InitialEpochSkipsEpochs) {
   const Line line(4);
   const Sequential model = linear_model();
   const History history =
@@ -382,7 +363,7 @@ TEST(FitTest, EpochsMayStartLater) {
   EXPECT_EQ(history.epochs(), (std::vector<int64_t>{3, 4}));
 }
 
-TEST(FitTest, StopTrainingEndsAfterTheStep) {
+TEST(FitTest, StopTrainingEndsFitAfterTheStep) {
   const Line line(40);
   const Sequential model = linear_model();
   int64_t steps = 0;
@@ -408,36 +389,36 @@ TEST(FitTest, TheSchedulerSetsAndLogsTheRate) {
   EXPECT_THROW(callbacks::LearningRateScheduler({}), ValueError);
 }
 
-TEST(FitTest, ALabelThatIsNaNIsRefusedWithItsRowBeforeAnythingChanges) {
+TEST(FitTest, ANaNLabelIsRejectedWithItsRowBeforeAnyChange) {
   TPUStrategy tpu({.num_cores = 2});
   const auto scope = tpu.scope();
   const Sequential model = linear_model();
   const Tensor x = Tensor::full<float>({8, 3}, 1);
   const Tensor y = Tensor::from<float>({0, 0, 0, 0, 0, 0, 0, kNaN}, {8});
-  const std::string message = message_of(
+  const std::string message = message_of<ValueError>(
       [&] { model->fit(x, y, {.batch_size = 4, .shuffle = false, .verbose = Verbose::kSilent}); });
-  EXPECT_TRUE(contains(message, "epoch 1, step 2")) << message;
-  EXPECT_TRUE(contains(message, "row 3")) << message;
+  EXPECT_THAT(message, HasSubstr("epoch 1, step 2"));
+  EXPECT_THAT(message, HasSubstr("row 3"));
   EXPECT_EQ(model->optimizer()->iterations(), 1);
-  EXPECT_TRUE(contains(message_of([&] { model->test_on_batch(x, y); }), "row 7"));
+  EXPECT_THAT(message_of<ValueError>([&] { model->test_on_batch(x, y); }), HasSubstr("row 7"));
 }
 
-TEST(FitTest, ALossThatIsNaNIsRefusedBeforeTheWeightsChange) {
+TEST(FitTest, ANaNLossIsRejectedBeforeTheWeightsChange) {
   TPUStrategy tpu({.num_cores = 2});
   const auto scope = tpu.scope();
   const Sequential model = linear_model();
   const Tensor x = Tensor::from<float>({1, 1, 1, 1, kNaN, 1}, {2, 3});
-  const std::string message =
-      message_of([&] { model->fit(x, Tensor::zeros({2}), {.verbose = Verbose::kSilent}); });
-  EXPECT_TRUE(contains(message, "epoch 1, step 1")) << message;
-  EXPECT_TRUE(contains(message, "the loss is NaN")) << message;
+  const std::string message = message_of<ValueError>(
+      [&] { model->fit(x, Tensor::zeros({2}), {.verbose = Verbose::kSilent}); });
+  EXPECT_THAT(message, HasSubstr("epoch 1, step 1"));
+  EXPECT_THAT(message, HasSubstr("the loss is NaN"));
   EXPECT_EQ(model->optimizer()->iterations(), 0);
-  EXPECT_EQ(all_weights(*model), std::vector<float>(4));
+  EXPECT_EQ(weights_of(*model), std::vector<float>(4));
   // The strategy and the model remain usable.
   EXPECT_NO_THROW(model->train_on_batch(Tensor::zeros({3, 3}), Tensor::zeros({3})));
 }
 
-TEST(FitTest, CompileRefusesLossesThatAreNoNumber) {
+TEST(FitTest, CompileRejectsNonScalarLosses) {
   Sequential model({});
   EXPECT_THROW(model->compile({.loss = losses::MeanSquaredError({.reduction = "none"})}),
                ValueError);
@@ -445,7 +426,7 @@ TEST(FitTest, CompileRefusesLossesThatAreNoNumber) {
   EXPECT_FALSE(model->compiled());
 }
 
-TEST(FitTest, FitAsksForCompileAndAnOptimizer) {
+TEST(FitTest, FitRequiresCompileAndAnOptimizer) {
   const Line line(4);
   const Sequential model({.layers = {layers::Dense({.units = 1})}});
   EXPECT_THROW(model->fit(line.x, line.y), RuntimeError);
@@ -456,7 +437,7 @@ TEST(FitTest, FitAsksForCompileAndAnOptimizer) {
   EXPECT_NO_THROW(model->evaluate(line.x, line.y, {.verbose = Verbose::kSilent}));
 }
 
-TEST(FitTest, OptionsOutOfRangeAreRefused) {
+TEST(FitTest, OptionsOutOfRangeAreRejected) {
   const Line line(4);
   const Sequential model = linear_model();
   EXPECT_THROW(model->fit(line.x, line.y, {.epochs = -1}), ValueError);
@@ -472,7 +453,7 @@ TEST(FitTest, OptionsOutOfRangeAreRefused) {
   EXPECT_THROW(model->fit(line.x, Tensor::zeros({5, 1})), ValueError);
 }
 
-TEST(FitTest, DatasetsOfAnotherFormAreRefused) {
+TEST(FitTest, DatasetsOfWrongStructureAreRejected) {
   const Line line(4);
   const Sequential model = linear_model();
   const Dataset good = Dataset::from_tensors(Tensors::tuple({line.x, line.y}));
@@ -490,7 +471,7 @@ TEST(FitTest, DatasetsOfAnotherFormAreRefused) {
   EXPECT_THROW(model->fit(Dataset::from_tensors(four), quiet), ValueError);
 }
 
-TEST(FitTest, TheCompileConfigIsThatOfKeras) {
+TEST(FitTest, TheCompileConfigMatchesKeras) {
   const Sequential model({});
   EXPECT_TRUE(model->get_compile_config().is_null());
   model->compile({.optimizer = optimizers::SGD({}),
@@ -512,7 +493,7 @@ TEST(FitTest, LayersAreFoundByName) {
   EXPECT_THROW(model->get_layer("tail"), ValueError);
 }
 
-TEST(FitTest, AModelWhoseStrategyIsGoneSaysSo) {
+TEST(FitTest, UseAfterTheStrategyIsDestroyedIsAnError) {
   const auto model = std::invoke([] {
     distribute::TPUStrategy strategy({.num_cores = 2});
     const auto scope = strategy.scope();

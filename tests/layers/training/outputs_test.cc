@@ -1,4 +1,6 @@
 // Models with several outputs: losses, weights, metrics, labels and logs by output.
+// Tests layers/training/compile/metrics_argument.cc, step_data.cc, internal/compiled_loss.cc,
+// compiled_metrics.cc, layers/training/internal/output_names.cc and per_replica_values.cc.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -57,14 +59,14 @@ void expect_logs(const Logs& received, const Logs& expected) {
   for (const auto& [name, value] : received) EXPECT_TRUE(expected.contains(name)) << name;
 }
 
-TEST(OutputsTest, OneLossIsForAllOutputs) {
+TEST(OutputsTest, OneLossAppliesToAllOutputs) {
   const Functional model = two_heads();
   model->compile({.optimizer = still(), .loss = "mse"});
   expect_logs(model->train_on_batch(features(), both_labels()),
               {{"loss", 3 + 6}, {"click_loss", 3}, {"stay_loss", 6}});
 }
 
-TEST(OutputsTest, LossesGoByPositionOrName) {
+TEST(OutputsTest, LossesAreMatchedByPositionOrName) {
   for (const LossesArgument& loss :
        {LossesArgument{"mse", "mae"}, LossesArgument{{"stay", "mae"}, {"click", "mse"}}}) {
     const Functional model = two_heads();
@@ -74,7 +76,7 @@ TEST(OutputsTest, LossesGoByPositionOrName) {
   }
 }
 
-TEST(OutputsTest, LossWeightsCountInTheSumAlone) {
+TEST(OutputsTest, LossWeightsApplyToTheTotalOnly) {
   for (const LossWeights& weights : {LossWeights{0.5, 10.0}, LossWeights{{"stay", 10.0}}}) {
     const Functional model = two_heads();
     model->compile({.optimizer = still(), .loss = {"mse", "mae"}, .loss_weights = weights});
@@ -108,7 +110,7 @@ TEST(OutputsTest, AnOutputMayHaveNoLoss) {
   }
 }
 
-TEST(OutputsTest, OutputsOfADictGoByItsKeys) {
+TEST(OutputsTest, OutputsOfADictAreNamedByItsKeys) {
   const Functional model = two_heads(true);
   model->compile({.optimizer = still(),
                   .loss = {{"c", "mse"}, {"s", "mae"}},
@@ -117,7 +119,7 @@ TEST(OutputsTest, OutputsOfADictGoByItsKeys) {
               {{"loss", 5}, {"c_loss", 3}, {"s_loss", 2}, {"s_mse", 6}, {"s_mae", 2}});
 }
 
-TEST(OutputsTest, LabelsGoByPositionOrName) {
+TEST(OutputsTest, LabelsAreMatchedByPositionOrName) {
   const Functional model = two_heads();
   model->compile({.optimizer = still(), .loss = {"mse", "mae"}});
   const Logs expected = {{"loss", 5}, {"click_loss", 3}, {"stay_loss", 2}};
@@ -126,7 +128,7 @@ TEST(OutputsTest, LabelsGoByPositionOrName) {
               expected);
 }
 
-TEST(OutputsTest, MetricsGoByPositionOrName) {
+TEST(OutputsTest, MetricsAreMatchedByPositionOrName) {
   using List = MetricsArgument::List;
   const Logs expected = {
       {"loss", 9}, {"click_loss", 3}, {"stay_loss", 6}, {"click_mae", 1.4}, {"stay_mse", 6}};
@@ -139,7 +141,7 @@ TEST(OutputsTest, MetricsGoByPositionOrName) {
   }
 }
 
-TEST(OutputsTest, ASecondMetricOfANameIsNumberedAndAWeightedOneSaysSo) {
+TEST(OutputsTest, DuplicateMetricsAreNumberedAndWeightedOnesPrefixed) {
   const Functional model = two_heads();
   const auto error = [] { return metrics::MeanAbsoluteError({.name = "error"}); };
   model->compile({.optimizer = still(),
@@ -154,7 +156,7 @@ TEST(OutputsTest, ASecondMetricOfANameIsNumberedAndAWeightedOneSaysSo) {
                                                                  {"stay_error", 2}});
 }
 
-TEST(OutputsTest, SampleWeightsAreForAllOutputsOrForEach) {
+TEST(OutputsTest, SampleWeightsMayDifferByOutput) {
   const Functional model = two_heads();
   model->compile({.optimizer = still(), .loss = {"mse", "mae"}});
   const Tensor weight = Tensor::from<float>({1, 0, 2, 0, 0}, {5});
@@ -166,7 +168,7 @@ TEST(OutputsTest, SampleWeightsAreForAllOutputsOrForEach) {
               {{"loss", 3 + 7.0 / 5}, {"click_loss", 3}, {"stay_loss", 7.0 / 5}});
 }
 
-TEST(OutputsTest, ReplicasLogWhatOneDoes) {
+TEST(OutputsTest, ReplicasLogTheValuesOfOne) {
   const auto run = [](distribute::Strategy& strategy) {
     const auto scope = strategy.scope();
     const Functional model = two_heads();
@@ -198,7 +200,7 @@ TEST(OutputsTest, ReplicasLogWhatOneDoes) {
   }
 }
 
-TEST(OutputsTest, NamesAndNumbersThatDoNotFitAreRefused) {
+TEST(OutputsTest, InvalidNamesAndCountsAreRejected) {
   const auto refuses = [](CompileOptions options, const Tensors& labels = both_labels()) {
     const Functional model = two_heads();
     options.optimizer = still();

@@ -37,7 +37,7 @@ void under_each_strategy(const Fn& fn) {
   }
 }
 
-TEST(OwnLossesTest, TheLossHasTheRegularizersOnce) {
+TEST(OwnLossesTest, TheLossIncludesRegularizersOnce) {
   under_each_strategy([] {
     const Sequential model(
         {.layers = {layers::Dense({.units = 1,
@@ -99,7 +99,7 @@ TEST(OwnLossesTest, AModelThatAddsItsLossNeedsNoLabels) {
   }
 }
 
-TEST(OwnLossesTest, WithoutAnyLossTheStepSaysSo) {
+TEST(OwnLossesTest, AStepWithoutAnyLossIsAnError) {
   const Sequential model({.layers = {layers::Dense({.units = 1})}});
   model->compile({.optimizer = "sgd"});
   EXPECT_THROW(model->train_on_batch(features(), labels()), ValueError);
@@ -144,7 +144,7 @@ const Tensor& step_labels() {
   return value;
 }
 
-TEST(OwnLossesTest, StepsThatAreMaskedAreNotAmongThoseTheLossIsAMeanOf) {
+TEST(OwnLossesTest, TheMeanLossExcludesMaskedSteps) {
   under_each_strategy([] {
     const Sequential model = masked_model("mse");
     EXPECT_NEAR(model->train_on_batch(steps(), step_labels()).at("loss"), (1 + 4 + 9) / 3.0, 1e-5);
@@ -169,7 +169,7 @@ TEST(OwnLossesTest, MasksMultiplySampleWeights) {
   });
 }
 
-TEST(OwnLossesTest, ABatchThatIsMaskedAllHasNoLoss) {
+TEST(OwnLossesTest, AFullyMaskedBatchHasNoLoss) {
   const Sequential model = masked_model("mse");
   const Tensor none = Tensor::full<float>({4, 2}, -1);
   EXPECT_EQ(model->test_on_batch(none, step_labels()).at("loss"), 0);

@@ -10,7 +10,7 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/losses/regression.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 
@@ -87,7 +87,7 @@ TEST(ProcessWaitsTest, AStepOfFitWaitsSixTimes) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(ProcessWaitsTest, AStepOfAnOwnLoopWithTwoOptimizersWaitsSixTimes) {
+TEST(ProcessWaitsTest, AStepOfACustomLoopWithTwoOptimizersWaitsSixTimes) {
   FakeJob job(2);
   const auto errors = job.run([](ProcessGroup& group) {
     TPUStrategy strategy({.num_hosts = 2, .num_cores = 2}, group);

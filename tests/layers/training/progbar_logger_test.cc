@@ -1,13 +1,17 @@
+// Tests layers/training/internal/terminal_progress.cc.
 #include <keel/layers/training/progbar_logger.h>
 
 #include <regex>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/training/internal/terminal_progress.h>
 
 namespace keel::progbar_logger_test {
+
+using testing::HasSubstr;
 
 // Returns the output of two epochs of four steps with validation.
 std::string shown(Verbose verbose, std::optional<int64_t> steps) {
@@ -41,15 +45,15 @@ TEST(ProgbarLoggerTest, OneLineForEachEpoch) {
   expect_match(shown(Verbose::kOneLine, 4), "Epoch 1/2\n" + line + "Epoch 2/2\n" + line);
 }
 
-TEST(ProgbarLoggerTest, AStreamIsNoTerminal) {
+TEST(ProgbarLoggerTest, StreamsAreNotTerminals) {
   EXPECT_EQ(shown(Verbose::kAuto, 4).substr(0, 16), "Epoch 1/2\n4/4 - ");
 }
 
-TEST(ProgbarLoggerTest, AnUnknownLengthIsCountedInTheFirstEpoch) {
+TEST(ProgbarLoggerTest, AnUnknownLengthIsLearnedInTheFirstEpoch) {
   expect_match(shown(Verbose::kOneLine, {}), "Epoch 1/2\n4/4 - .*\nEpoch 2/2\n4/4 - .*\n");
   const std::string bars = shown(Verbose::kProgressBar, {});
-  EXPECT_NE(bars.find("\r      1/Unknown \x1b[1m0s\x1b[0m "), std::string::npos) << bars;
-  EXPECT_NE(bars.find("\r\x1b[1m1/4\x1b[0m "), std::string::npos) << bars;
+  EXPECT_THAT(bars, HasSubstr("\r      1/Unknown \x1b[1m0s\x1b[0m "));
+  EXPECT_THAT(bars, HasSubstr("\r\x1b[1m1/4\x1b[0m "));
 }
 
 TEST(ProgbarLoggerTest, TheBarIsDrawnInPlaceAndEndsFull) {
@@ -59,16 +63,16 @@ TEST(ProgbarLoggerTest, TheBarIsDrawnInPlaceAndEndsFull) {
       "\r\x1b[1m1/4\x1b[0m \x1b[32m━━━━━\x1b[0m\x1b[90m━━━━━━━━━━━━━━━\x1b[0m \x1b[1m0s\x1b[0m ";
   const std::string full =
       "\r\x1b[1m4/4\x1b[0m \x1b[32m━━━━━━━━━━━━━━━━━━━━\x1b[0m\x1b[90m\x1b[0m \x1b[1m0s\x1b[0m ";
-  EXPECT_NE(text.find(quarter), std::string::npos) << text;
-  EXPECT_NE(text.find(full), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr(quarter));
+  EXPECT_THAT(text, HasSubstr(full));
   EXPECT_EQ(std::ranges::count(text, '\n'), 4);
   // Redraws are limited to twenty per second, so only the end of each part is drawn.
   EXPECT_EQ(std::ranges::count(text, '\r'), 4);
 }
 
-TEST(ProgbarLoggerTest, SilenceIsSilent) { EXPECT_EQ(shown(Verbose::kSilent, 4), ""); }
+TEST(ProgbarLoggerTest, VerboseZeroPrintsNothing) { EXPECT_EQ(shown(Verbose::kSilent, 4), ""); }
 
-TEST(ProgbarLoggerTest, EvaluateAndPredictHaveALineToo) {
+TEST(ProgbarLoggerTest, EvaluateAndPredictPrintALine) {
   std::ostringstream out;
   const callbacks::ProgbarLogger logger({.verbose = Verbose::kOneLine, .output = &out});
   logger->set_params({.steps = 1});

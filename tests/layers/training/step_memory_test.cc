@@ -15,7 +15,7 @@ namespace keel::step_memory_test {
 
 class StepMemoryTest : public testing::TestWithParam<bool> {};
 
-TEST_P(StepMemoryTest, ASteadyTrainingStepTakesNoTensorMemoryFromTheSystem) {
+TEST_P(StepMemoryTest, ASteadyTrainingStepAllocatesNoTensorMemory) {
   // With several workers, the number of blocks that a loop uses at a time varies between runs.
   const int workers = num_workers();
   set_num_workers(1);

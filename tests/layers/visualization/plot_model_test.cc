@@ -1,19 +1,30 @@
-#include <keel/layers/visualization/plot_model.h>
-
+// Tests layers/visualization/internal/xml_text.cc and shape_text.cc.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <sys/stat.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/visualization/visualization.h>
+
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/texts.h"
 
 namespace keel::plot_model_test {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing_support::count_of;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -30,44 +41,21 @@ Functional shared_tower() {
   return Functional({.inputs = Tensors::list({a, b}), .outputs = dense(1, "head")(sum)});
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t out = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
-  return out;
-}
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream out;
-  out << std::ifstream(file).rdbuf();
-  return out.str();
-}
-
-fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = fs::path(testing::TempDir()) / name;
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
-}
-
 TEST(PlotModelTest, LayersAndOpsAreNodesAndTensorsAreEdges) {
   const std::string dot = model_to_dot(*shared_tower());
-  EXPECT_EQ(count(dot, "[label=<"), 5u);
-  EXPECT_EQ(count(dot, " -> "), 4u);
-  EXPECT_EQ(count(dot, "<b>InputLayer</b>"), 2u);
-  EXPECT_EQ(count(dot, "<b>Dense</b>"), 2u);
+  EXPECT_EQ(count_of(dot, "[label=<"), 5u);
+  EXPECT_EQ(count_of(dot, " -> "), 4u);
+  EXPECT_EQ(count_of(dot, "<b>InputLayer</b>"), 2u);
+  EXPECT_EQ(count_of(dot, "<b>Dense</b>"), 2u);
   for (const char* edge :
        {"node_0 -> node_1", "node_2 -> node_1", "node_1 -> node_3", "node_3 -> node_4"}) {
-    EXPECT_TRUE(contains(dot, edge)) << dot;
+    EXPECT_THAT(dot, HasSubstr(edge));
   }
-  EXPECT_TRUE(contains(dot, "rankdir=TB"));
-  EXPECT_FALSE(contains(dot, "shape:"));
+  EXPECT_THAT(dot, HasSubstr("rankdir=TB"));
+  EXPECT_THAT(dot, Not(HasSubstr("shape:")));
 }
 
-TEST(PlotModelTest, WhatIsAskedForIsShown) {
+TEST(PlotModelTest, ShowsTheRequestedDetails) {
   const Functional model = shared_tower();
   model->get_layer("head")->set_trainable(false);
   const std::string dot = model_to_dot(*model, {.show_shapes = true,
@@ -79,22 +67,22 @@ TEST(PlotModelTest, WhatIsAskedForIsShown) {
   for (const char* part :
        {"<b>shared</b> (Dense)", "Input shape: (None, 4)", "Output shape: (None, 2)",
         "Output dtype: float32", "Activation: relu", "Non-trainable", "rankdir=LR"}) {
-    EXPECT_TRUE(contains(dot, part)) << part;
+    EXPECT_THAT(dot, HasSubstr(part)) << part;
   }
 }
 
 TEST(PlotModelTest, SequentialModelsAreChains) {
   const Sequential model({.layers = {dense(3, "first"), dense(1, "last")}});
   const std::string before = model_to_dot(*model, {.show_shapes = true});
-  EXPECT_TRUE(contains(before, "node_0 -> node_1"));
-  EXPECT_TRUE(contains(before, "Output shape: ?"));
+  EXPECT_THAT(before, HasSubstr("node_0 -> node_1"));
+  EXPECT_THAT(before, HasSubstr("Output shape: ?"));
   model->build(TensorSpec{{kUnknown, 5}, DType::kFloat32});
   const std::string dot = model_to_dot(*model, {.show_shapes = true});
-  EXPECT_TRUE(contains(dot, "Input shape: (None, 5)")) << dot;
-  EXPECT_TRUE(contains(dot, "Output shape: (None, 1)"));
+  EXPECT_THAT(dot, HasSubstr("Input shape: (None, 5)"));
+  EXPECT_THAT(dot, HasSubstr("Output shape: (None, 1)"));
 }
 
-TEST(PlotModelTest, ModelsInsideAreBoxesOnRequest) {
+TEST(PlotModelTest, NestedModelsAreBoxesOnRequest) {
   const Functional tower = shared_tower();
   const Tensor a = layers::input({.shape = {4}, .name = "left"});
   const Tensor b = layers::input({.shape = {4}, .name = "right"});
@@ -102,45 +90,45 @@ TEST(PlotModelTest, ModelsInsideAreBoxesOnRequest) {
   const Functional model(
       {.inputs = Tensors::list({a, b}), .outputs = top((*tower)(Tensors::list({a, b})))});
   const std::string closed = model_to_dot(*model);
-  EXPECT_EQ(count(closed, "[label=<"), 4u);
-  EXPECT_FALSE(contains(closed, "cluster"));
+  EXPECT_EQ(count_of(closed, "[label=<"), 4u);
+  EXPECT_THAT(closed, Not(HasSubstr("cluster")));
   const std::string open = model_to_dot(*model, {.expand_nested = true});
-  EXPECT_EQ(count(open, "subgraph cluster_"), 2u) << open;
-  EXPECT_EQ(count(open, "[label=<"), 2u + 5u + 1u);
-  EXPECT_EQ(count(open, " -> "), 2u + 4u + 1u);
+  EXPECT_EQ(count_of(open, "subgraph cluster_"), 2u) << open;
+  EXPECT_EQ(count_of(open, "[label=<"), 2u + 5u + 1u);
+  EXPECT_EQ(count_of(open, " -> "), 2u + 4u + 1u);
 }
 
-TEST(PlotModelTest, AnotherModelIsOneNode) {
+TEST(PlotModelTest, NestedModelsAreOneNodeByDefault) {
   struct Own final : Model {
     Own() : Model(std::string("Own"), std::string("mine & yours")) {}
     Tensors call(const Tensors& x, const CallContext&) override { return x; }
   };
   const std::string dot = model_to_dot(*make_layer<Own>(), {.show_layer_names = true});
-  EXPECT_EQ(count(dot, "[label=<"), 1u);
-  EXPECT_TRUE(contains(dot, "<b>mine &amp; yours</b> (Own)"));
+  EXPECT_EQ(count_of(dot, "[label=<"), 1u);
+  EXPECT_THAT(dot, HasSubstr("<b>mine &amp; yours</b> (Own)"));
   EXPECT_NO_THROW(model_to_dot(*Sequential({}), {.expand_nested = true}));
 }
 
-TEST(PlotModelTest, TextIsWrittenAsItIs) {
-  const fs::path folder = fresh_folder("plot_model_text");
+TEST(PlotModelTest, DotFilesContainTheGraphText) {
+  const TemporaryFolder folder;
   plot_model(*shared_tower(), {.to_file = folder / "model.dot"});
-  EXPECT_EQ(text_of(folder / "model.dot"), model_to_dot(*shared_tower()));
-  EXPECT_THROW(plot_model(*shared_tower(), {.to_file = folder / "no" / "model.dot"}), IoError);
+  EXPECT_EQ(read_bytes(folder / "model.dot"), model_to_dot(*shared_tower()));
+  EXPECT_THROW(plot_model(*shared_tower(), {.to_file = folder / "no/model.dot"}), IoError);
 }
 
 // Uses programs named dot instead of Graphviz's.
 TEST(PlotModelTest, PicturesAreDrawnByGraphviz) {
-  const fs::path folder = fresh_folder("plot_model_picture");
+  const TemporaryFolder folder;
   const auto write_program = [&](const std::string& script) {
     std::ofstream(folder / "dot") << "#!/bin/sh\n" << script;
     chmod((folder / "dot").c_str(), 0755);
   };
   const std::string path = std::getenv("PATH");
-  setenv("PATH", (folder.string() + ":" + path).c_str(), 1);
+  setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
   write_program("echo \"$1\" > \"$3\"; cat \"$4\" >> \"$3\"\n");
   const fs::path picture = folder / "my model;.svg";
   plot_model(*shared_tower(), {.to_file = picture});
-  EXPECT_EQ(text_of(picture), "-Tsvg\n" + model_to_dot(*shared_tower()));
+  EXPECT_EQ(read_bytes(picture), "-Tsvg\n" + model_to_dot(*shared_tower()));
   write_program("exit 3\n");
   EXPECT_THROW(plot_model(*shared_tower(), {.to_file = picture}), RuntimeError);
   setenv("PATH", "/nowhere", 1);
@@ -148,7 +136,7 @@ TEST(PlotModelTest, PicturesAreDrawnByGraphviz) {
   setenv("PATH", path.c_str(), 1);
 }
 
-TEST(PlotModelTest, OptionsOutOfRangeAreRefused) {
+TEST(PlotModelTest, OptionsOutOfRangeAreRejected) {
   EXPECT_THROW(model_to_dot(*shared_tower(), {.rankdir = "UP"}), ValueError);
   EXPECT_THROW(model_to_dot(*shared_tower(), {.dpi = 0}), ValueError);
   EXPECT_THROW(plot_model(*shared_tower(), {.to_file = "model.bmp"}), ValueError);

@@ -1,16 +1,20 @@
-#include <keel/layers/visualization/summary.h>
-
+// Tests layers/visualization/internal/text_table.cc.
 #include <set>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/visualization/visualization.h>
 
 namespace keel::summary_test {
+
+using testing::HasSubstr;
+using testing::Not;
 
 std::string text(const Model& model, const SummaryOptions& options = {}) {
   std::ostringstream out;
@@ -43,7 +47,7 @@ TEST(SummaryTest, ListsLayersShapesAndParameters) {
             " Non-trainable params: 0 (0.00 B)\n");
 }
 
-TEST(SummaryTest, BranchesShowWhatALayerIsConnectedTo) {
+TEST(SummaryTest, BranchesShowTheInputsOfLayers) {
   const Tensor a = layers::input({.shape = {4}, .name = "a"});
   const Tensor b = layers::input({.shape = {4}, .name = "b"});
   const layers::Dense shared = dense(2, "shared");
@@ -51,42 +55,38 @@ TEST(SummaryTest, BranchesShowWhatALayerIsConnectedTo) {
   const Functional model(
       {.inputs = Tensors::list({a, b}), .outputs = dense(1, "head")(sum), .name = "two"});
   const std::string table = text(*model);
-  EXPECT_NE(table.find("│ a (InputLayer) │ (None, 4)    │       0 │ -                          │"),
-            std::string::npos)
-      << table;
-  EXPECT_NE(table.find("│ shared (Dense) │ (None, 2)    │      10 │ a[0][0], b[0][0]           │"),
-            std::string::npos)
-      << table;
-  EXPECT_NE(table.find("│ head (Dense)   │ (None, 1)    │       3 │ shared[0][0], shared[1][0] │"),
-            std::string::npos)
-      << table;
-  EXPECT_NE(table.find(" Total params: 13 (52.00 B)"), std::string::npos) << table;
+  EXPECT_THAT(
+      table, HasSubstr("│ a (InputLayer) │ (None, 4)    │       0 │ -                          │"));
+  EXPECT_THAT(
+      table, HasSubstr("│ shared (Dense) │ (None, 2)    │      10 │ a[0][0], b[0][0]           │"));
+  EXPECT_THAT(
+      table, HasSubstr("│ head (Dense)   │ (None, 1)    │       3 │ shared[0][0], shared[1][0] │"));
+  EXPECT_THAT(table, HasSubstr(" Total params: 13 (52.00 B)"));
 }
 
 TEST(SummaryTest, FrozenLayersAreNotTrainable) {
   const Sequential model = tower("frozen");
   model->get_layer("frozen_a")->set_trainable(false);
   const std::string table = text(*model, {.show_trainable = true});
-  EXPECT_NE(table.find(" Trainable params: 650 (2.54 KB)"), std::string::npos) << table;
-  EXPECT_NE(table.find(" Non-trainable params: 50,240 (196.25 KB)"), std::string::npos) << table;
-  EXPECT_NE(table.find("50,240 │ N "), std::string::npos) << table;
-  EXPECT_NE(table.find("650 │ Y "), std::string::npos) << table;
+  EXPECT_THAT(table, HasSubstr(" Trainable params: 650 (2.54 KB)"));
+  EXPECT_THAT(table, HasSubstr(" Non-trainable params: 50,240 (196.25 KB)"));
+  EXPECT_THAT(table, HasSubstr("50,240 │ N "));
+  EXPECT_THAT(table, HasSubstr("650 │ Y "));
 }
 
-TEST(SummaryTest, WhatIsNotBuiltIsNotKnown) {
+TEST(SummaryTest, UnbuiltLayersHaveUnknownShapes) {
   const Sequential model({.layers = {dense(2, "later")}});
-  EXPECT_NE(text(*model).find("│ later (Dense) │ ?            │ 0 (unbuilt) │"), std::string::npos);
+  EXPECT_THAT(text(*model), HasSubstr("│ later (Dense) │ ?            │ 0 (unbuilt) │"));
 }
 
-TEST(SummaryTest, ModelsInsideAreExpandedOnRequest) {
+TEST(SummaryTest, NestedModelsAreExpandedOnRequest) {
   const Sequential model({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 784}}),
                                      tower("inner"), dense(1, "head")}});
-  EXPECT_EQ(text(*model).find("inner_a"), std::string::npos);
-  EXPECT_NE(text(*model, {.expand_nested = true}).find("│    └ inner_a (Dense) "),
-            std::string::npos);
+  EXPECT_THAT(text(*model), Not(HasSubstr("inner_a")));
+  EXPECT_THAT(text(*model, {.expand_nested = true}), HasSubstr("│    └ inner_a (Dense) "));
 }
 
-TEST(SummaryTest, CellsOfSeveralBytesACharacterLineUp) {
+TEST(SummaryTest, MultibyteCellsAreAligned) {
   const Sequential model({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 784}}),
                                      tower("inner"), dense(1, "head")}});
   std::istringstream lines(text(*model, {.line_length = 44, .expand_nested = true}));
@@ -98,16 +98,14 @@ TEST(SummaryTest, CellsOfSeveralBytesACharacterLineUp) {
   EXPECT_EQ(widths, std::set<int64_t>{44});
 }
 
-TEST(SummaryTest, AnOptimizerThatHasTakenAStepIsCounted) {
+TEST(SummaryTest, OptimizerVariablesAreCountedAfterAStep) {
   const Sequential model({.layers = {dense(1, "one")}, .name = "counted"});
   model->compile({.optimizer = "adam", .loss = "mse"});
   model->train_on_batch(Tensor::zeros({2, 3}), Tensor::zeros({2}));
   // Two slot variables for each of the four weights, the iteration and the learning rate.
   const std::string table = text(*model);
-  EXPECT_NE(table.find(" Total params: 14 (60.00 B)\n Trainable params: 4 (16.00 B)\n"),
-            std::string::npos)
-      << table;
-  EXPECT_NE(table.find(" Optimizer params: 10 (44.00 B)\n"), std::string::npos) << table;
+  EXPECT_THAT(table, HasSubstr(" Total params: 14 (60.00 B)\n Trainable params: 4 (16.00 B)\n"));
+  EXPECT_THAT(table, HasSubstr(" Optimizer params: 10 (44.00 B)\n"));
 }
 
 TEST(SummaryTest, LongCellsAreWrapped) {
@@ -128,7 +126,7 @@ TEST(SummaryTest, SizesAreReadable) {
   EXPECT_EQ(format_bytes(5 * 1024 * 1024 / 2), "2.50 MB");
 }
 
-TEST(SummaryTest, ALineIsNotTooShort) {
+TEST(SummaryTest, LineLengthHasAMinimum) {
   EXPECT_THROW(text(*tower("short"), {.line_length = 39}), ValueError);
 }
 

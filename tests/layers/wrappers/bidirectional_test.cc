@@ -1,5 +1,3 @@
-#include <keel/layers/wrappers/bidirectional.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -9,13 +7,19 @@
 #include <keel/layers/recurrent/lstm.h>
 #include <keel/layers/recurrent/simple_rnn.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/wrappers/wrappers.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::bidirectional_test {
 
 using layers::Bidirectional;
 using layers::SimpleRNN;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::sequence;
 using Floats = std::vector<float>;
 
 // h = x + h_before, so that states are sums of the steps.
@@ -28,11 +32,7 @@ SimpleRNN adder(bool sequences, bool state = false) {
                     .return_state = state});
 }
 
-Tensor sequence(const Floats& values) {
-  return Tensor::from(values, {1, static_cast<int64_t>(values.size()), 1});
-}
-
-TEST(BidirectionalTest, MergesWhatBothDirectionsGive) {
+TEST(BidirectionalTest, MergesBothDirections) {
   const Tensor x = sequence({1, 2, 4});
   const auto merged = [&](const std::string& mode) {
     return Bidirectional({.layer = adder(true), .merge_mode = mode})(x).to_vector<float>();
@@ -43,7 +43,7 @@ TEST(BidirectionalTest, MergesWhatBothDirectionsGive) {
   EXPECT_EQ(merged("ave"), Floats({4, 4.5, 5.5}));
 }
 
-TEST(BidirectionalTest, WithoutMergingGivesBoth) {
+TEST(BidirectionalTest, WithoutMergingReturnsBoth) {
   const Bidirectional both({.layer = adder(true), .merge_mode = {}});
   const Tensors result = both(Tensors(sequence({1, 2, 4})));
   ASSERT_EQ(result.items().size(), 2u);
@@ -70,7 +70,7 @@ TEST(BidirectionalTest, MaskedStepsAreZeroInSequences) {
   EXPECT_EQ(Bidirectional({.layer = adder(false)})(x).to_vector<float>(), Floats({3, 3}));
 }
 
-TEST(BidirectionalTest, LayersAreNewOnesNamedAfterTheirDirection) {
+TEST(BidirectionalTest, LayersAreCopiesNamedByDirection) {
   const layers::GRU gru({.units = 3, .name = "gru"});
   const Bidirectional both({.layer = gru, .name = "both"});
   both(Tensor::zeros({2, 4, 5}));
@@ -86,7 +86,7 @@ TEST(BidirectionalTest, LayersAreNewOnesNamedAfterTheirDirection) {
   EXPECT_TRUE(both->backward_layer()->loop().go_backwards);
 }
 
-TEST(BidirectionalTest, ABackwardLayerOfOnesOwnIsUsed) {
+TEST(BidirectionalTest, AnExplicitBackwardLayerIsUsed) {
   const layers::LSTM backward({.units = 2, .go_backwards = true, .name = "own"});
   const Bidirectional both({.layer = layers::GRU({.units = 3}), .backward_layer = backward});
   EXPECT_EQ(both(Tensor::zeros({2, 4, 5})).shape(), Shape({2, 5}));
@@ -125,7 +125,7 @@ TEST(BidirectionalTest, RunsInGraphs) {
   EXPECT_EQ(model(sequence({1, 2})).to_vector<float>(), Floats({1, 3, 3, 2}));
 }
 
-TEST(BidirectionalTest, RefusesLayersThatDoNotFit) {
+TEST(BidirectionalTest, RejectsIncompatibleLayers) {
   EXPECT_THROW(Bidirectional(BidirectionalOptions{}), ValueError);
   EXPECT_THROW(Bidirectional({.layer = layers::Dense({.units = 1})}), ValueError);
   EXPECT_THROW(Bidirectional({.layer = adder(true), .merge_mode = "max"}), ValueError);
@@ -135,11 +135,21 @@ TEST(BidirectionalTest, RefusesLayersThatDoNotFit) {
   EXPECT_THROW(Bidirectional({.layer = backward}), ValueError);
 }
 
-TEST(BidirectionalTest, GradientsAreSlopes) {
+TEST(BidirectionalTest, GradientsMatchFiniteDifferences) {
   const layers::GRU gru({.units = 2, .return_sequences = true, .dtype = DType::kFloat64});
   testing_support::expect_gradients_are_slopes(
       Bidirectional({.layer = gru, .dtype = DType::kFloat64}),
       testing_support::distinct_doubles({2, 3, 2}));
+}
+
+TEST(BidirectionalTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "Bidirectional",
+       .config = R"({"layer": {"class_name": "GRU", "config": {"units": 3}}, "merge_mode": "sum"})",
+       .inputs = float_spec({2, 4, 5}),
+       .output = float_spec({2, 3}),
+       .trainable_weights = 6,
+       .weights = 6});
 }
 
 }  // namespace keel::bidirectional_test

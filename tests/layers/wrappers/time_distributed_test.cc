@@ -1,5 +1,3 @@
-#include <keel/layers/wrappers/time_distributed.h>
-
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
@@ -7,13 +5,17 @@
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/recurrent/simple_rnn.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/wrappers/wrappers.h>
 
 #include "tests/layers/gradient_check.h"
+#include "tests/support/layer_contract.h"
 
 namespace keel::time_distributed_test {
 
 using layers::Dense;
 using layers::TimeDistributed;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using Floats = std::vector<float>;
 
 TEST(TimeDistributedTest, AppliesTheLayerToEachStep) {
@@ -25,7 +27,7 @@ TEST(TimeDistributedTest, AppliesTheLayerToEachStep) {
   EXPECT_EQ(dense->kernel().shape(), Shape({2, 2}));
 }
 
-TEST(TimeDistributedTest, RunsInGraphsOfUnknownSteps) {
+TEST(TimeDistributedTest, AcceptsUnknownStepsInGraphs) {
   const Tensor x = layers::input({.shape = {kUnknown, 2}});
   const Tensor y = TimeDistributed({.layer = Dense({.units = 3, .kernel_initializer = "ones"})})(x);
   EXPECT_EQ(y.shape(), Shape({kUnknown, kUnknown, 3}));
@@ -45,13 +47,13 @@ TEST(TimeDistributedTest, EachStepHasItsPartOfTheMask) {
   EXPECT_EQ(y.to_vector<float>(), Floats({1, 7}));
 }
 
-TEST(TimeDistributedTest, TheMaskOfStepsIsTheResults) {
+TEST(TimeDistributedTest, TheResultHasTheMaskOfTheSteps) {
   const Tensor x = Tensor::zeros({1, 2, 3}).with_mask(Tensor::from<bool>({true, false}, {1, 2}));
   const Tensor y = TimeDistributed({.layer = Dense({.units = 1})})(x);
   EXPECT_EQ(y.mask().to_vector<bool>(), std::vector({true, false}));
 }
 
-TEST(TimeDistributedTest, BatchStatisticsAreThoseOfAStep) {
+TEST(TimeDistributedTest, BatchStatisticsAreComputedPerStep) {
   const TimeDistributed layer(
       {.layer = layers::BatchNormalization({.epsilon = 0, .center = false, .scale = false})});
   const Tensor x = Tensor::from<float>({1, 10, 3, 30}, {2, 2, 1});
@@ -73,18 +75,27 @@ TEST(TimeDistributedTest, ConfigsKeepTheLayer) {
   EXPECT_EQ(to_json(layers::serialize(*copy)), to_json(config));
 }
 
-TEST(TimeDistributedTest, RefusesWhatHasNoSteps) {
+TEST(TimeDistributedTest, RejectsInputsWithoutSteps) {
   EXPECT_THROW(TimeDistributed(TimeDistributedOptions{}), ValueError);
   const TimeDistributed layer({.layer = Dense({.units = 2})});
   EXPECT_THROW(layer(Tensor::zeros({2, 3})), ValueError);
   EXPECT_THROW(layer(Tensor::zeros({2, 0, 3})), ValueError);
 }
 
-TEST(TimeDistributedTest, GradientsAreSlopes) {
+TEST(TimeDistributedTest, GradientsMatchFiniteDifferences) {
   testing_support::expect_gradients_are_slopes(
       TimeDistributed({.layer = Dense({.units = 2, .activation = "tanh", .dtype = DType::kFloat64}),
                        .dtype = DType::kFloat64}),
       testing_support::distinct_doubles({2, 2, 2}));
+}
+
+TEST(TimeDistributedTest, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "TimeDistributed",
+                         .config = R"({"layer": {"class_name": "Dense", "config": {"units": 4}}})",
+                         .inputs = float_spec({2, 5, 3}),
+                         .output = float_spec({2, 5, 4}),
+                         .trainable_weights = 2,
+                         .weights = 2});
 }
 
 }  // namespace keel::time_distributed_test

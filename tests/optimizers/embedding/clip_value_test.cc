@@ -1,18 +1,18 @@
-#include <keel/optimizers/embedding/clip_value.h>
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include <keel/optimizers/embedding/bounds_and_slots.h>
+
 namespace keel::clip_value_test {
 
-TEST(ClipValueTest, IsNothingByDefault) {
+TEST(ClipValueTest, IsUnsetByDefault) {
   const ClipValue c;
   EXPECT_FALSE(c.is_set());
   EXPECT_FALSE(c.min() || c.max());
 }
 
-TEST(ClipValueTest, ANumberIsABoundOnBothSidesEvenIfItIsZero) {
+TEST(ClipValueTest, ANumberBoundsBothSidesEvenIfZero) {
   EXPECT_EQ(ClipValue(0.5).min(), -0.5);
   EXPECT_EQ(ClipValue(0.5).max(), 0.5);
   EXPECT_TRUE(ClipValue(0).is_set());
@@ -27,14 +27,14 @@ TEST(ClipValueTest, EitherSideOfAPairMayBeAbsent) {
   EXPECT_NE(upper, ClipValue(1));
 }
 
-TEST(ClipValueTest, RefusesNegativeNumbersAndBoundsThatCross) {
+TEST(ClipValueTest, RejectsNegativeNumbersAndBoundsThatCross) {
   EXPECT_THROW(ClipValue(-1), ValueError);
   EXPECT_THROW(ClipValue(std::nan("")), ValueError);
   EXPECT_THROW(ClipValue(1, 0), ValueError);
   EXPECT_NO_THROW(ClipValue(1, 1));
 }
 
-TEST(ClipValueTest, ComesBackFromItsConfig) {
+TEST(ClipValueTest, RoundTripsThroughItsConfig) {
   for (const ClipValue& c : {ClipValue(), ClipValue(0), ClipValue(2), ClipValue(std::nullopt, 1),
                              ClipValue(-3, std::nullopt)}) {
     ClipValue read = 7;

@@ -4,15 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
+
+#include "tests/support/optimizers.h"
 
 namespace keel::embedding_optimizer_test {
 
-std::vector<std::string> slot_names(const EmbeddingOptimizer& t) {
-  std::vector<std::string> out;
-  for (const Slot& slot : t->rule->slots()) out.push_back(slot.name);
-  return out;
-}
+using testing_support::embedding_slot_names;
 
 using Names = std::vector<std::string>;
 
@@ -31,14 +30,14 @@ std::vector<float> stepped(const EmbeddingOptimizer& t, float weight,
   return state;
 }
 
-TEST(TableOptimizerTest, IsUnsetByDefault) {
+TEST(EmbeddingOptimizerTest, IsUnsetByDefault) {
   const EmbeddingOptimizer none;
   EXPECT_FALSE(none);
   EXPECT_EQ(none, EmbeddingOptimizer());
   EXPECT_THROW(none.current_learning_rate(), RuntimeError);
 }
 
-TEST(TableOptimizerTest, IsMadeByName) {
+TEST(EmbeddingOptimizerTest, IsMadeByName) {
   EXPECT_EQ(EmbeddingOptimizer("sgd").current_learning_rate(), 0.01);
   EXPECT_EQ(EmbeddingOptimizer("adagrad").current_learning_rate(), 0.001);
   EXPECT_EQ(EmbeddingOptimizer("adam")->class_name, "Adam");
@@ -48,11 +47,11 @@ TEST(TableOptimizerTest, IsMadeByName) {
   EXPECT_THROW(EmbeddingOptimizer(""), ValueError);
 }
 
-TEST(TableOptimizerTest, NamesSlotsAsEnginesDo) {
-  EXPECT_EQ(slot_names("sgd"), Names());
-  EXPECT_EQ(slot_names("adagrad"), Names({"accumulators"}));
-  EXPECT_EQ(slot_names("adam"), Names({"momenta", "velocities"}));
-  EXPECT_EQ(slot_names("ftrl"), Names({"accumulators", "linears"}));
+TEST(EmbeddingOptimizerTest, NamesSlotsAsEnginesDo) {
+  EXPECT_EQ(embedding_slot_names("sgd"), Names());
+  EXPECT_EQ(embedding_slot_names("adagrad"), Names({"accumulators"}));
+  EXPECT_EQ(embedding_slot_names("adam"), Names({"momenta", "velocities"}));
+  EXPECT_EQ(embedding_slot_names("ftrl"), Names({"accumulators", "linears"}));
   EXPECT_EQ(EmbeddingOptimizer("adagrad")->rule->slots()[0].initial, 0.1);
 }
 
@@ -101,7 +100,7 @@ TEST(SpecRowsA, A16_OptimizersAreEqualByValueAndCallablesByIdentity) {
             EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.5}));
 }
 
-TEST(TableOptimizerTest, EveryFieldTakesPartInEquality) {
+TEST(EmbeddingOptimizerTest, EqualityComparesEveryField) {
   const EmbeddingOptimizer plain = tpu::Adam{};
   const auto zeros = [](const TableVariable&, const std::vector<std::string>& names,
                         const std::vector<Initializer>&) {
@@ -135,7 +134,7 @@ TEST(TableOptimizerTest, EveryFieldTakesPartInEquality) {
   EXPECT_NE(EmbeddingOptimizer(), plain);
 }
 
-TEST(TableOptimizerTest, TakesAnotherRate) {
+TEST(EmbeddingOptimizerTest, WithLearningRateReplacesTheRate) {
   const EmbeddingOptimizer adagrad = tpu::AdagradParameters{.learning_rate = 0.5};
   const EmbeddingOptimizer faster = adagrad.with_learning_rate(2.0);
   EXPECT_EQ(adagrad.current_learning_rate(), 0.5);
@@ -146,7 +145,7 @@ TEST(TableOptimizerTest, TakesAnotherRate) {
   EXPECT_THROW(EmbeddingOptimizer().with_learning_rate(1.0), RuntimeError);
 }
 
-TEST(TableOptimizerTest, CustomOptimizersAreEqualIfAllTheirPartsAre) {
+TEST(EmbeddingOptimizerTest, CustomOptimizersAreEqualIfAllTheirPartsAre) {
   const CustomComputation f = [](const CustomRow&) {};
   const CustomComputation g = [](const CustomRow&) {};
   const Initializer one = initializers::ones();
@@ -177,7 +176,7 @@ void expect_round_trip(const Options& options) {
   EXPECT_EQ(read, t) << to_json(encode(t));
 }
 
-TEST(TableOptimizerTest, ComesBackFromItsConfig) {
+TEST(EmbeddingOptimizerTest, RoundTripsThroughItsConfig) {
   expect_round_trip(tpu::SGD{.learning_rate = 0.5, .clipvalue = {std::nullopt, 0.25}});
   expect_round_trip(tpu::Adagrad{.initial_accumulator_value = 0.5, .clipvalue = 2});
   expect_round_trip(tpu::Adam{.lazy_adam = false, .low_dimensional_packing_status = true});
@@ -198,13 +197,13 @@ TEST(TableOptimizerTest, ComesBackFromItsConfig) {
   EXPECT_FALSE(none);
 }
 
-TEST(TableOptimizerTest, WritesAFunctionAsItsRateOfNow) {
+TEST(EmbeddingOptimizerTest, SerializesAFunctionAsItsCurrentRate) {
   EmbeddingOptimizer read;
   decode(encode(tpu::SGD{.learning_rate = half}), read);
   EXPECT_EQ(read, EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.5}));
 }
 
-TEST(TableOptimizerTest, FunctionsCannotBeWritten) {
+TEST(EmbeddingOptimizerTest, FunctionsCannotBeSerialized) {
   EXPECT_THROW(encode(tpu::CustomOptimizer{.custom_computation = [](const CustomRow&) {}}),
                NotImplementedError);
   EXPECT_THROW(
@@ -214,19 +213,19 @@ TEST(TableOptimizerTest, FunctionsCannotBeWritten) {
       NotImplementedError);
 }
 
-TEST(TableOptimizerTest, RefusesConfigsOfNoClass) {
+TEST(EmbeddingOptimizerTest, RejectsConfigsOfNoClass) {
   EmbeddingOptimizer t;
   EXPECT_THROW(decode(parse_json(R"({"class_name": "Lion", "config": {}})"), t), ValueError);
   EXPECT_THROW(decode(parse_json(R"({"class_name": "SGD", "config": {"rho": 1}})"), t), ValueError);
 }
 
-TEST(TableOptimizerTest, StepsAdagradWithoutEpsilon) {
+TEST(EmbeddingOptimizerTest, StepsAdagradWithoutEpsilon) {
   const std::vector<float> state = stepped(tpu::Adagrad{.learning_rate = 0.1}, 1, {0.4f, 0.2f});
   EXPECT_NEAR(state[0], 0.8850387, 1e-6);
   EXPECT_NEAR(state[1], 0.3, 1e-6);
 }
 
-TEST(TableOptimizerTest, StepsAdamWithoutBiasCorrection) {
+TEST(EmbeddingOptimizerTest, StepsAdamWithoutBiasCorrection) {
   const tpu::Adam inside = {.learning_rate = 0.1, .epsilon = 0.5};
   tpu::Adam outside = inside;
   outside.sum_inside_sqrt = false;
@@ -237,7 +236,7 @@ TEST(TableOptimizerTest, StepsAdamWithoutBiasCorrection) {
   EXPECT_FALSE(EmbeddingOptimizer(tpu::Adam{.lazy_adam = false})->lazy);
 }
 
-TEST(TableOptimizerTest, StepsFtrlInBothForms) {
+TEST(EmbeddingOptimizerTest, StepsFtrlInBothForms) {
   tpu::FTRL o = {.learning_rate = 0.1, .l1_regularization_strength = 0.01, .beta = 0.3};
   const std::vector<float> plain = stepped(o, 1, {0.4f, 0.2f});
   o.multiply_linear_by_learning_rate = true;
@@ -246,7 +245,7 @@ TEST(TableOptimizerTest, StepsFtrlInBothForms) {
   EXPECT_NEAR(plain[2] * 0.1, scaled[2], 1e-6);
 }
 
-TEST(TableOptimizerTest, CarriesTheCommonParameters) {
+TEST(EmbeddingOptimizerTest, PassesOnTheCommonParameters) {
   const EmbeddingOptimizer t = tpu::Adagrad{.clip_weight_min = -2,
                                             .clip_weight_max = 3,
                                             .weight_decay_factor = 0.5,
@@ -264,14 +263,14 @@ TEST(TableOptimizerTest, CarriesTheCommonParameters) {
       EmbeddingOptimizer(tpu::SGD{.use_gradient_accumulation = false})->use_gradient_accumulation);
 }
 
-TEST(TableOptimizerTest, CallsACallableEachTime) {
+TEST(EmbeddingOptimizerTest, CallsACallableEachTime) {
   int calls = 0;
   const EmbeddingOptimizer t = tpu::SGD{.learning_rate = [&] { return ++calls; }};
   EXPECT_EQ(t.current_learning_rate(), 1);
   EXPECT_EQ(t.current_learning_rate(), 2);
 }
 
-TEST(TableOptimizerTest, IsTheSameWithAnotherRate) {
+TEST(EmbeddingOptimizerTest, WithLearningRateKeepsOtherOptions) {
   const EmbeddingOptimizer t = tpu::Adagrad{.learning_rate = 0.5, .initial_accumulator_value = 2};
   const EmbeddingOptimizer other = t.with_learning_rate(0.25);
   EXPECT_EQ(other.current_learning_rate(), 0.25);

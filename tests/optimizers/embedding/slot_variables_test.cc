@@ -1,7 +1,6 @@
-#include <keel/optimizers/embedding/slot_variables.h>
-
 #include <gtest/gtest.h>
 
+#include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel::slot_variables_test {
@@ -22,7 +21,7 @@ float first_value(const SlotVariables& slots, const std::string& name) {
   return std::get<Initializer>(slots.at(name))({1}).item<float>();
 }
 
-TEST(SlotVariablesTest, StartAtTheOptimizersValuesWithoutAFactory) {
+TEST(SlotVariablesTest, StartAtTheOptimizerValuesWithoutAFactory) {
   const SlotVariables slots =
       create_slots(*EmbeddingOptimizer(tpu::FTRL{.initial_accumulator_value = 0.5}), kTable);
   ASSERT_EQ(slots.size(), 2U);
@@ -31,7 +30,7 @@ TEST(SlotVariablesTest, StartAtTheOptimizersValuesWithoutAFactory) {
   EXPECT_TRUE(create_slots(*EmbeddingOptimizer("sgd"), kTable).empty());
 }
 
-TEST(SlotVariablesTest, AFactoryIsAskedOnceWithTheTableTheNamesAndTheInitializers) {
+TEST(SlotVariablesTest, TheFactoryIsCalledOnceWithTableNamesAndInitializers) {
   int calls = 0;
   const EmbeddingOptimizer t = made_by([&](const TableVariable& table,
                                            const std::vector<std::string>& names,
@@ -61,7 +60,7 @@ TEST(SlotVariablesTest, TheNamesReturnedMustBeTheSlots) {
   }
 }
 
-TEST(SlotVariablesTest, AReadyTensorMustBeLikeTheTable) {
+TEST(SlotVariablesTest, ATensorMustMatchTheTable) {
   const Initializer zeros = initializers::zeros();
   const auto with = [&](const Tensor& linears) {
     return create_slots(*returning({{"accumulators", zeros}, {"linears", linears}}), kTable);
@@ -72,7 +71,7 @@ TEST(SlotVariablesTest, AReadyTensorMustBeLikeTheTable) {
   EXPECT_THROW(with(Tensor()), ValueError);
 }
 
-TEST(SlotVariablesTest, ACustomOptimizerBringsItsOwnInitializers) {
+TEST(SlotVariablesTest, ACustomOptimizerHasItsOwnInitializers) {
   const EmbeddingOptimizer t = tpu::CustomOptimizer{.custom_computation = [](const CustomRow&) {},
                                                     .slot_names = {"b", "a"},
                                                     .slot_initializers = {"ones", "zeros"}};

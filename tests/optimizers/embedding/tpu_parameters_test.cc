@@ -2,16 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
+
+#include "tests/support/optimizers.h"
 
 namespace keel::tpu_parameters_test {
 
-using Names = std::vector<std::string>;
+using testing_support::expect_invalid;
 
-template <class Options>
-void expect_refuses(const Options& options) {
-  EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
-}
+using Names = std::vector<std::string>;
 
 // The state must be that of V1 parameters, with these slots and these suffixes of their variables.
 void expect_slots(const EmbeddingOptimizer& t, const Names& slots, const Names& suffixes,
@@ -50,57 +51,57 @@ TEST(TpuParametersTest, SlotsAndTheirVariablesHaveTheNamesOfV1) {
       {"last_hit_step"}, {"FrequencyEstimator"}, {0});
 }
 
-TEST(TpuParametersTest, WhatIsRequiredMustBeGiven) {
-  expect_refuses(tpu::StochasticGradientDescentParameters{});
-  expect_refuses(tpu::AdagradParameters{});
-  expect_refuses(tpu::AdamParameters{});
-  expect_refuses(tpu::FtrlParameters{});
-  expect_refuses(tpu::ProximalAdagradParameters{});
-  expect_refuses(tpu::MomentumParameters{.momentum = 0.9});
-  expect_refuses(tpu::MomentumParameters{.learning_rate = 0.1});
-  expect_refuses(tpu::RMSPropParameters{.learning_rate = 0.1, .momentum = 0.1, .epsilon = 0.1});
-  expect_refuses(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .epsilon = 0.1});
-  expect_refuses(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .momentum = 0.1});
-  expect_refuses(tpu::FrequencyEstimatorParameters{.tau = 0.1});
+TEST(TpuParametersTest, RequiredParametersMustBeSet) {
+  expect_invalid(tpu::StochasticGradientDescentParameters{});
+  expect_invalid(tpu::AdagradParameters{});
+  expect_invalid(tpu::AdamParameters{});
+  expect_invalid(tpu::FtrlParameters{});
+  expect_invalid(tpu::ProximalAdagradParameters{});
+  expect_invalid(tpu::MomentumParameters{.momentum = 0.9});
+  expect_invalid(tpu::MomentumParameters{.learning_rate = 0.1});
+  expect_invalid(tpu::RMSPropParameters{.learning_rate = 0.1, .momentum = 0.1, .epsilon = 0.1});
+  expect_invalid(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .epsilon = 0.1});
+  expect_invalid(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .momentum = 0.1});
+  expect_invalid(tpu::FrequencyEstimatorParameters{.tau = 0.1});
   EXPECT_EQ(EmbeddingOptimizer(tpu::ProximalYogiParameters{}).current_learning_rate(), 0.01);
   EXPECT_EQ(
       EmbeddingOptimizer(tpu::AdagradParameters{.learning_rate = 0.5}).current_learning_rate(),
       0.5);
 }
 
-TEST(TpuParametersTest, RefusesParametersOutOfRange) {
-  expect_refuses(tpu::AdagradParameters{.learning_rate = 1, .initial_accumulator = 0});
-  expect_refuses(tpu::AdamParameters{.learning_rate = 1, .beta1 = 1});
-  expect_refuses(tpu::AdamParameters{.learning_rate = 1, .beta2 = -0.5});
-  expect_refuses(tpu::AdamParameters{.learning_rate = 1, .epsilon = 0});
-  expect_refuses(tpu::AdamParameters{
+TEST(TpuParametersTest, RejectsParametersOutOfRange) {
+  expect_invalid(tpu::AdagradParameters{.learning_rate = 1, .initial_accumulator = 0});
+  expect_invalid(tpu::AdamParameters{.learning_rate = 1, .beta1 = 1});
+  expect_invalid(tpu::AdamParameters{.learning_rate = 1, .beta2 = -0.5});
+  expect_invalid(tpu::AdamParameters{.learning_rate = 1, .epsilon = 0});
+  expect_invalid(tpu::AdamParameters{
       .learning_rate = 1, .lazy_adam = false, .use_gradient_accumulation = false});
-  expect_refuses(tpu::FtrlParameters{.learning_rate = 1, .learning_rate_power = 0.5});
-  expect_refuses(tpu::FtrlParameters{.learning_rate = 1, .initial_accumulator_value = -0.5});
-  expect_refuses(tpu::FtrlParameters{.learning_rate = 1, .l1_regularization_strength = -1});
-  expect_refuses(tpu::FtrlParameters{.learning_rate = 1, .l2_regularization_strength = -1});
-  expect_refuses(tpu::ProximalAdagradParameters{.learning_rate = 1, .initial_accumulator = 0});
-  expect_refuses(
+  expect_invalid(tpu::FtrlParameters{.learning_rate = 1, .learning_rate_power = 0.5});
+  expect_invalid(tpu::FtrlParameters{.learning_rate = 1, .initial_accumulator_value = -0.5});
+  expect_invalid(tpu::FtrlParameters{.learning_rate = 1, .l1_regularization_strength = -1});
+  expect_invalid(tpu::FtrlParameters{.learning_rate = 1, .l2_regularization_strength = -1});
+  expect_invalid(tpu::ProximalAdagradParameters{.learning_rate = 1, .initial_accumulator = 0});
+  expect_invalid(
       tpu::ProximalAdagradParameters{.learning_rate = 1, .l1_regularization_strength = -1});
-  expect_refuses(
+  expect_invalid(
       tpu::ProximalAdagradParameters{.learning_rate = 1, .l2_regularization_strength = -1});
-  expect_refuses(tpu::ProximalYogiParameters{.beta1 = 1});
-  expect_refuses(tpu::ProximalYogiParameters{.beta2 = 1});
-  expect_refuses(tpu::ProximalYogiParameters{.epsilon = 0});
-  expect_refuses(tpu::ProximalYogiParameters{.l1_regularization_strength = -1});
-  expect_refuses(tpu::ProximalYogiParameters{.l2_regularization_strength = -1});
+  expect_invalid(tpu::ProximalYogiParameters{.beta1 = 1});
+  expect_invalid(tpu::ProximalYogiParameters{.beta2 = 1});
+  expect_invalid(tpu::ProximalYogiParameters{.epsilon = 0});
+  expect_invalid(tpu::ProximalYogiParameters{.l1_regularization_strength = -1});
+  expect_invalid(tpu::ProximalYogiParameters{.l2_regularization_strength = -1});
 }
 
 TEST(TpuParametersTest, ClippingGradientsNeedsAccumulation) {
-  expect_refuses(tpu::AdagradParameters{
+  expect_invalid(tpu::AdagradParameters{
       .learning_rate = 1, .use_gradient_accumulation = false, .clip_gradient_min = -1});
-  expect_refuses(tpu::RMSPropParameters{.learning_rate = 1,
+  expect_invalid(tpu::RMSPropParameters{.learning_rate = 1,
                                         .rho = 0.1,
                                         .momentum = 0.1,
                                         .epsilon = 0.1,
                                         .use_gradient_accumulation = false,
                                         .clip_gradient_max = 0});
-  expect_refuses(
+  expect_invalid(
       tpu::AdagradParameters{.learning_rate = 1, .clip_gradient_min = 1, .clip_gradient_max = -1});
 }
 

@@ -1,29 +1,21 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/variable.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/adam_w.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
-#include <keel/optimizers/ftrl.h>
-#include <keel/optimizers/rmsprop.h>
 #include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 
+#include "tests/support/optimizers.h"
+
 namespace keel::translate_keras_optimizer_test {
 
+using testing_support::embedding_slot_names;
+using testing_support::expect_invalid;
+
 using Names = std::vector<std::string>;
-
-std::vector<std::string> slot_names(const EmbeddingOptimizer& t) {
-  std::vector<std::string> out;
-  for (const Slot& slot : t->rule->slots()) out.push_back(slot.name);
-  return out;
-}
-
-template <class Options>
-void expect_refuses(const Options& options) {
-  EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
-}
 
 TEST(TranslateKerasOptimizerTest, TranslatesSGD) {
   const optimizers::SGD sgd({.learning_rate = 0.25});
@@ -40,7 +32,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesAdagradWithoutItsEpsilon) {
   const auto& rule = dynamic_cast<const AdagradRule&>(*t->rule->base);
   EXPECT_EQ(rule.initial_accumulator_value, 0.5);
   EXPECT_EQ(rule.epsilon, 0);
-  EXPECT_EQ(slot_names(t), Names({"accumulators"}));
+  EXPECT_EQ(embedding_slot_names(t), Names({"accumulators"}));
   EXPECT_EQ(t->source_slot_names, Names({"accumulator"}));
 }
 
@@ -55,7 +47,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesAdamToLazyWithTheSumInsideTheRoot) {
   EXPECT_FALSE(o.bias_correction);
   EXPECT_TRUE(t->lazy);
   EXPECT_EQ(t.current_learning_rate(), 0.02);
-  EXPECT_EQ(slot_names(t), Names({"momenta", "velocities"}));
+  EXPECT_EQ(embedding_slot_names(t), Names({"momenta", "velocities"}));
   EXPECT_EQ(t->source_slot_names, Names({"momentum", "velocity"}));
 }
 
@@ -77,7 +69,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesFtrl) {
   EXPECT_EQ(t->source_slot_names, Names({"accumulator", "linear"}));
 }
 
-TEST(TranslateKerasOptimizerTest, SeesTheRateOfItsSourceChange) {
+TEST(TranslateKerasOptimizerTest, FollowsTheRateOfItsSource) {
   const optimizers::SGD number({.learning_rate = 0.5});
   const EmbeddingOptimizer of_number = number;
   number->set_learning_rate(0.125);
@@ -108,14 +100,14 @@ class OtherOptimizer final : public Optimizer {
   Config get_config() const override { return Config::dict(); }
 };
 
-TEST(TranslateKerasOptimizerTest, RefusesWhatEnginesDoNotHave) {
-  expect_refuses(optimizers::SGD({.momentum = 0.9}));
-  expect_refuses(optimizers::SGD({.nesterov = true}));
-  expect_refuses(optimizers::Adagrad({.epsilon = 1e-5}));
-  expect_refuses(optimizers::Adagrad({.initial_accumulator_value = 0}));
-  expect_refuses(optimizers::Adam({.epsilon = 0}));
-  expect_refuses(Handle<OtherOptimizer>(SGDOptions{}));
-  expect_refuses(OptimizerHandle(kAdopt, nullptr));
+TEST(TranslateKerasOptimizerTest, RejectsOptionsThatEnginesLack) {
+  expect_invalid(optimizers::SGD({.momentum = 0.9}));
+  expect_invalid(optimizers::SGD({.nesterov = true}));
+  expect_invalid(optimizers::Adagrad({.epsilon = 1e-5}));
+  expect_invalid(optimizers::Adagrad({.initial_accumulator_value = 0}));
+  expect_invalid(optimizers::Adam({.epsilon = 0}));
+  expect_invalid(Handle<OtherOptimizer>(SGDOptions{}));
+  expect_invalid(OptimizerHandle(kAdopt, nullptr));
 }
 
 TEST(TranslateKerasOptimizerTest, EqualsATranslationOfTheSameObjectOnly) {
@@ -128,30 +120,30 @@ TEST(TranslateKerasOptimizerTest, EqualsATranslationOfTheSameObjectOnly) {
 }
 
 // Keras 3 has no `decay` option, so there is nothing to reject for it.
-TEST(SpecRowsF, F11_RefusesKerasSettingsThatEnginesDoNotHave) {
-  expect_refuses(optimizers::SGD({.momentum = 0.9}));
-  expect_refuses(optimizers::SGD({.momentum = 0.9, .nesterov = true}));
-  expect_refuses(optimizers::SGD({.nesterov = true}));
-  expect_refuses(optimizers::Adagrad({.epsilon = 1e-5}));
-  expect_refuses(optimizers::Adam({.amsgrad = true}));
-  expect_refuses(optimizers::Ftrl({.l2_shrinkage_regularization_strength = 0.1}));
-  expect_refuses(optimizers::RMSprop(RMSpropOptions{}));
-  expect_refuses(Handle<OtherOptimizer>(SGDOptions{}));
+TEST(SpecRowsF, F11_RejectsKerasSettingsThatEnginesDoNotHave) {
+  expect_invalid(optimizers::SGD({.momentum = 0.9}));
+  expect_invalid(optimizers::SGD({.momentum = 0.9, .nesterov = true}));
+  expect_invalid(optimizers::SGD({.nesterov = true}));
+  expect_invalid(optimizers::Adagrad({.epsilon = 1e-5}));
+  expect_invalid(optimizers::Adam({.amsgrad = true}));
+  expect_invalid(optimizers::Ftrl({.l2_shrinkage_regularization_strength = 0.1}));
+  expect_invalid(optimizers::RMSprop(RMSpropOptions{}));
+  expect_invalid(Handle<OtherOptimizer>(SGDOptions{}));
   for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
     for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) {
       Config config = optimizers::get(name)->get_config();
       config.set(key, 0.5);
-      expect_refuses(
+      expect_invalid(
           optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
     }
   }
 }
 
-TEST(TranslateKerasOptimizerTest, RefusesWhatOnlyStepsOfWholeVariablesCanDo) {
-  expect_refuses(optimizers::SGD({.use_ema = true}));
-  expect_refuses(optimizers::SGD({.loss_scale_factor = 2}));
-  expect_refuses(optimizers::SGD({.gradient_accumulation_steps = 2}));
-  expect_refuses(optimizers::AdamW(AdamWOptions{}));
+TEST(TranslateKerasOptimizerTest, RejectsOptionsThatRequireWholeVariables) {
+  expect_invalid(optimizers::SGD({.use_ema = true}));
+  expect_invalid(optimizers::SGD({.loss_scale_factor = 2}));
+  expect_invalid(optimizers::SGD({.gradient_accumulation_steps = 2}));
+  expect_invalid(optimizers::AdamW(AdamWOptions{}));
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesWeightDecay) {
@@ -167,7 +159,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesWeightDecay) {
 
   const optimizers::SGD some({.weight_decay = 0.25});
   some->exclude_from_weight_decay({}, {"table"});
-  expect_refuses(some);
+  expect_invalid(some);
 }
 
 TEST(SpecRowsF, F12_CarriesKerasSettings) {

@@ -1,3 +1,4 @@
+// Tests optimizers/schedules/learning_rate.cc and internal/schedule_registry.cc.
 #include <keel/optimizers/schedules/schedules.h>
 
 #include <array>
@@ -5,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/optimizers/registry.h>
-#include <keel/optimizers/schedules/schedule_registry.h>
+#include <keel/optimizers/optimizer.h>
+#include <keel/optimizers/schedules/internal/schedule_registry.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers::schedules::schedules_test {
@@ -116,7 +117,7 @@ Config serialized(const GoldenSchedule& golden) {
   return Config::dict({{"class_name", golden.class_name}, {"config", parse_json(golden.config)}});
 }
 
-TEST(SchedulesTest, GiveKerasRates) {
+TEST(SchedulesTest, RatesMatchKeras) {
   for (const GoldenSchedule& golden : kGolden) {
     const auto schedule = deserialize(serialized(golden));
     for (size_t i = 0; i < kSteps.size(); ++i) {
@@ -150,7 +151,7 @@ TEST(SchedulesTest, AreLearningRates) {
   EXPECT_DOUBLE_EQ(read(2), 0.125);
 }
 
-TEST(SchedulesTest, RestartOnTheVeryStepEvenIfLogarithmsMissIt) {
+TEST(SchedulesTest, RestartOnTheExactStepDespiteRounding) {
   const CosineDecayRestarts restarts(
       {.initial_learning_rate = 1, .first_decay_steps = 10, .t_mul = 3});
   int64_t start = 0;
@@ -178,7 +179,7 @@ TEST(SchedulesTest, WarmUpBeforeTheyDecay) {
   EXPECT_NEAR((*warm)(14), 0, 1e-12);
 }
 
-TEST(SchedulesTest, RefuseStepsThatAreNotPositive) {
+TEST(SchedulesTest, RejectStepsThatAreNotPositive) {
   EXPECT_THROW(ExponentialDecay({.decay_steps = 0, .decay_rate = 0.5}), ValueError);
   EXPECT_THROW(PolynomialDecay({.decay_steps = 0}), ValueError);
   EXPECT_THROW(InverseTimeDecay({.decay_steps = -1, .decay_rate = 0.5}), ValueError);
@@ -187,7 +188,7 @@ TEST(SchedulesTest, RefuseStepsThatAreNotPositive) {
   EXPECT_THROW(CosineDecayRestarts({.first_decay_steps = 0}), ValueError);
 }
 
-TEST(SchedulesTest, RefuseParametersOutOfRange) {
+TEST(SchedulesTest, RejectParametersOutOfRange) {
   EXPECT_THROW(ExponentialDecay({.decay_steps = 1, .decay_rate = 0}), ValueError);
   EXPECT_THROW(PolynomialDecay({.decay_steps = 1, .power = -1}), ValueError);
   EXPECT_THROW(InverseTimeDecay({.decay_steps = 1, .decay_rate = -0.5}), ValueError);
@@ -197,7 +198,7 @@ TEST(SchedulesTest, RefuseParametersOutOfRange) {
   EXPECT_THROW(PiecewiseConstantDecay({.boundaries = {2, 2}, .values = {1, 2, 3}}), ValueError);
 }
 
-TEST(SchedulesTest, RefuseUnknownClassesAndKeys) {
+TEST(SchedulesTest, RejectUnknownClassesAndKeys) {
   EXPECT_THROW(deserialize(parse_json(R"({"class_name": "Nonesuch", "config": {}})")), ValueError);
   EXPECT_THROW(deserialize(parse_json(R"({"class_name": "CosineDecay"})")), ValueError);
   EXPECT_THROW(deserialize(parse_json(R"({"class_name": "CosineDecay", "config": {"steps": 3}})")),
@@ -221,7 +222,7 @@ class Halving final : public LearningRateSchedule {
   const Options options_;
 };
 
-TEST(SchedulesTest, OfUsersTravelOnceRegistered) {
+TEST(SchedulesTest, UserClassesRoundTripOnceRegistered) {
   schedule_registry().add<Halving>();
   const SGD sgd({.learning_rate = std::make_shared<Halving>(HalvingOptions{.first = 8})});
   const OptimizerHandle copy = optimizers::deserialize(optimizers::serialize(*sgd));

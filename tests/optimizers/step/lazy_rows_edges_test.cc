@@ -13,18 +13,20 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/internal/allocator.h>
+#include <keel/framework/update_rule.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/ftrl.h>
-#include <keel/optimizers/nadam.h>
 #include <keel/optimizers/sgd.h>
 
 #include "tests/autodiff/small_tensors.h"
+#include "tests/support/errors.h"
+#include "tests/support/tensors.h"
 
 namespace keel::lazy_rows_edges_test {
 
 using distribute::TPUStrategy;
 using testing_support::message_of;
+using testing_support::values_of;
 using Floats = std::vector<float>;
 using Make = std::function<OptimizerHandle(LazyRows)>;
 
@@ -43,15 +45,13 @@ IndexedSlices one_row(const Variable& of, int64_t id, float gradient = 0.5F) {
   return rows_from(of, id, 1, gradient);
 }
 
-Floats values(const Variable& variable) { return variable.read().to_vector<float>(); }
-
 // Returns the slots, whose rows are deferred too, then the table.
 Floats state_of(const Optimizer& optimizer, const Variable& of) {
   Floats out;
   for (const Variable& slot : optimizer.slots(of)) {
-    for (const float x : values(slot)) out.push_back(x);
+    for (const float x : values_of(slot)) out.push_back(x);
   }
-  for (const float x : values(of)) out.push_back(x);
+  for (const float x : values_of(of)) out.push_back(x);
   return out;
 }
 
@@ -67,7 +67,7 @@ void expect_alike(const std::function<Floats(LazyRows)>& make) {
   EXPECT_EQ(bits(make(LazyRows::kReplay)), bits(make(LazyRows::kOff)));
 }
 
-TEST(LazyRowsEdgesTest, AStepThatFindsNoRoomIsNone) {
+TEST(LazyRowsEdgesTest, AStepThatRunsOutOfMemoryChangesNothing) {
   // Nadam has state shared by all variables in addition to slots.
   const auto nadam = [](LazyRows lazy) { return optimizers::Nadam({.lazy_rows = lazy}); };
   const auto adam = [](LazyRows lazy) { return optimizers::Adam({.lazy_rows = lazy}); };
@@ -90,7 +90,7 @@ TEST(LazyRowsEdgesTest, AStepThatFindsNoRoomIsNone) {
   }
 }
 
-TEST(LazyRowsEdgesTest, AStepOfReplicasThatFindsNoRoomIsNone) {
+TEST(LazyRowsEdgesTest, AReplicatedStepThatRunsOutOfMemoryChangesNothing) {
   expect_alike([](LazyRows lazy) {
     const OptimizerHandle nadam = optimizers::Nadam({.lazy_rows = lazy});
     const Variable of = table(512, 16);
@@ -128,8 +128,8 @@ TEST(LazyRowsEdgesTest, SlotsOutliveTheirTable) {
           adam->apply_gradients({one_row(other, step)}, {other});
         }
         if (optimizer_goes) adam = optimizers::Adam({});
-        Floats out = values(slot);
-        for (const float x : values(other)) out.push_back(x);
+        Floats out = values_of(slot);
+        for (const float x : values_of(other)) out.push_back(x);
         return out;
       });
     }
@@ -137,7 +137,7 @@ TEST(LazyRowsEdgesTest, SlotsOutliveTheirTable) {
 }
 
 // The memory of a destroyed table is freed and may belong to another tensor.
-TEST(LazyRowsEdgesTest, TablesWithoutSlotsLeaveNothing) {
+TEST(LazyRowsEdgesTest, TablesWithoutSlotsLeaveNoState) {
   const OptimizerHandle sgd =
       optimizers::SGD({.learning_rate = 0.1, .weight_decay = 0.5, .lazy_rows = LazyRows::kReplay});
   const Variable other = table(4, 2);
@@ -150,7 +150,7 @@ TEST(LazyRowsEdgesTest, TablesWithoutSlotsLeaveNothing) {
   EXPECT_EQ(bystander.to_vector<float>(), Floats(64 * 16, 7.0F));
 }
 
-TEST(LazyRowsEdgesTest, ATableThatFindsNoRoomLeavesOthersAlone) {
+TEST(LazyRowsEdgesTest, ATableThatRunsOutOfMemoryLeavesOthersAlone) {
   expect_alike([](LazyRows lazy) {
     const OptimizerHandle adam = optimizers::Adam({.lazy_rows = lazy});
     const Variable small = table(4, 2), large = table(512, 16);
@@ -168,12 +168,12 @@ TEST(LazyRowsEdgesTest, ATableThatFindsNoRoomLeavesOthersAlone) {
   });
 }
 
-TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
+TEST(LazyRowsEdgesTest, SnapshotsOfVariablesAreNotUpdated) {
   for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay}) {
     const OptimizerHandle adam = optimizers::Adam({.lazy_rows = lazy});
     const Variable of = table(8, 2);
     adam->apply_gradients({one_row(of, 0)}, {of});
-    const Floats before = values(of);
+    const Floats before = values_of(of);
     VariableSnapshot copies;
     copies.add(of);
     {
@@ -183,14 +183,14 @@ TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
           "Adam.apply_gradients: must not be called in a VariableSnapshot::Scope, where copies "
           "replace the variables; leave the scope first");
     }
-    EXPECT_EQ(values(of), before);
+    EXPECT_EQ(values_of(of), before);
     EXPECT_EQ(adam->iterations(), 1);
   }
 }
 
 // Row 0 has a value or slot that is not finite or leads to a division by zero; then steps of other
 // rows follow.
-TEST(LazyRowsEdgesTest, WhatIsNoNumberBecomesWhatStepsOfAllRowsMakeOfIt) {
+TEST(LazyRowsEdgesTest, NaNPropagatesAsInStepsOfAllRows) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto ftrl = [](LazyRows lazy) {
     return optimizers::Ftrl({.learning_rate = 0.1, .lazy_rows = lazy});
@@ -219,7 +219,7 @@ TEST(LazyRowsEdgesTest, WhatIsNoNumberBecomesWhatStepsOfAllRowsMakeOfIt) {
             changed.assign(Tensor::full({2, 3}, value));
             for (int64_t step = 0; step < 7; ++step) {
               optimizer->apply_gradients({one_row(of, 1)}, {of});
-              if (looks) values(of);
+              if (looks) values_of(of);
             }
             return state_of(*optimizer, of);
           });

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/internal/allocator.h>
@@ -13,16 +14,16 @@ namespace keel::variable_memory_test {
 
 using Floats = std::vector<float>;
 
-Variable of(const Floats& values, const Shape& shape) {
+Variable variable(const Floats& values, const Shape& shape) {
   return Variable(Tensor::from(values, shape), {});
 }
 
 const float* first_of(const Variable& variable) {
-  return variable.value_in_place().rows<float>().first;
+  return VariableStorage(variable).value().rows<float>().first;
 }
 
-TEST(VariableMemoryTest, PartsOfARowLieSideBySide) {
-  const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
+TEST(VariableMemoryTest, PartsOfARowAreContiguous) {
+  const Variable table = variable({1, 2, 3, 4}, {2, 2}), m = variable({5, 6, 7, 8}, {2, 2});
   const Variable repeated(Tensor::full({2}, 9.0F).repeated(2), {});
   const VariableMemory memory = packed_memory_of(table, {m, repeated});
   EXPECT_EQ(memory.row_step, 6);
@@ -35,8 +36,8 @@ TEST(VariableMemoryTest, PartsOfARowLieSideBySide) {
   EXPECT_EQ(repeated.read().to_vector<float>(), (Floats{9, 9, 9, 9}));
 }
 
-TEST(VariableMemoryTest, WhatIsPackedStaysWhereItIs) {
-  const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
+TEST(VariableMemoryTest, PackedVariablesStayInPlace) {
+  const Variable table = variable({1, 2, 3, 4}, {2, 2}), m = variable({5, 6, 7, 8}, {2, 2});
   void* const first = packed_memory_of(table, {m}).values;
   EXPECT_EQ(packed_memory_of(table, {m}).values, first);
   const Tensor copy = table.read();
@@ -46,8 +47,8 @@ TEST(VariableMemoryTest, WhatIsPackedStaysWhereItIs) {
 }
 
 // A tensor that views the rows keeps its values.
-TEST(VariableMemoryTest, MovesAwayFromWhoeverHoldsIt) {
-  const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
+TEST(VariableMemoryTest, CopiesSharedMemoryBeforePacking) {
+  const Variable table = variable({1, 2, 3, 4}, {2, 2}), m = variable({5, 6, 7, 8}, {2, 2});
   packed_memory_of(table, {m});
   const Tensor held = table.read_rows(Tensor::from<int64_t>({0}, {1}));
   const VariableMemory memory = packed_memory_of(table, {m});
@@ -57,33 +58,34 @@ TEST(VariableMemoryTest, MovesAwayFromWhoeverHoldsIt) {
   EXPECT_EQ(table.read().to_vector<float>(), (Floats{100, 2, 3, 4}));
 }
 
-TEST(VariableMemoryTest, TakesInWhatWasAssigned) {
-  const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
+TEST(VariableMemoryTest, PacksAssignedValues) {
+  const Variable table = variable({1, 2, 3, 4}, {2, 2}), m = variable({5, 6, 7, 8}, {2, 2});
   packed_memory_of(table, {m});
   m.assign(Tensor::zeros({2, 2}));
   const auto* all = static_cast<const float*>(packed_memory_of(table, {m}).values);
   EXPECT_EQ(Floats(all, all + 8), (Floats{1, 2, 0, 0, 3, 4, 0, 0}));
 }
 
-TEST(VariableMemoryTest, AlsoOfRowsOfOneElementOfSeveralAxesAndOfNone) {
-  const Variable numbers = of({1, 2}, {2}), slot = of({3, 4}, {2});
+TEST(VariableMemoryTest, PacksRowsOfAnyRankAndEmptyTables) {
+  const Variable numbers = variable({1, 2}, {2}), slot = variable({3, 4}, {2});
   const auto* all = static_cast<const float*>(packed_memory_of(numbers, {slot}).values);
   EXPECT_EQ(Floats(all, all + 4), (Floats{1, 3, 2, 4}));
-  const Variable cubes = of({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}), zeros = of(Floats(8), {2, 2, 2});
+  const Variable cubes = variable({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2}),
+                 zeros = variable(Floats(8), {2, 2, 2});
   EXPECT_EQ(packed_memory_of(cubes, {zeros}).row_step, 8);
   EXPECT_EQ(cubes.read().to_vector<float>(), (Floats{1, 2, 3, 4, 5, 6, 7, 8}));
-  const Variable none = of({}, {0, 4}), of_none = of({}, {0, 4});
+  const Variable none = variable({}, {0, 4}), of_none = variable({}, {0, 4});
   packed_memory_of(none, {of_none});
   EXPECT_EQ(none.read().size(), 0);
 }
 
-TEST(VariableMemoryTest, FollowsEachOtherWithoutSlots) {
-  const Variable table = of({1, 2, 3, 4}, {2, 2});
+TEST(VariableMemoryTest, PlacesTablesWithoutSlotsContiguously) {
+  const Variable table = variable({1, 2, 3, 4}, {2, 2});
   EXPECT_EQ(packed_memory_of(table, {}).row_step, 2);
-  EXPECT_FALSE(table.value_in_place().is_view());
+  EXPECT_FALSE(VariableStorage(table).value().is_view());
 }
 
-TEST(VariableMemoryTest, Float64Too) {
+TEST(VariableMemoryTest, SupportsFloat64) {
   const Variable table(Tensor::from<double>({1, 2}, {2, 1}), {});
   const Variable slot(Tensor::from<double>({3, 4}, {2, 1}), {});
   const auto* all = static_cast<const double*>(packed_memory_of(table, {slot}).values);
@@ -95,7 +97,7 @@ TEST(VariableMemoryTest, Float64Too) {
 TEST(VariableMemoryTest, TheTapeSeesOneTable) {
   const auto trained = [](LazyRows lazy) {
     const OptimizerHandle adam = optimizers::Adam({.learning_rate = 0.1, .lazy_rows = lazy});
-    const Variable table = of({1.1F, 2.2F, 3.3F, 4.4F}, {2, 2});
+    const Variable table = variable({1.1F, 2.2F, 3.3F, 4.4F}, {2, 2});
     const Tensor history = Tensor::from<int64_t>({1, 1}, {2}),
                  target = Tensor::from<int64_t>({1}, {1});
     for (int i = 0; i < 5; ++i) {
@@ -112,7 +114,7 @@ TEST(VariableMemoryTest, TheTapeSeesOneTable) {
   EXPECT_EQ(trained(LazyRows::kReplay), trained(LazyRows::kOff));
 }
 
-TEST(VariableMemoryTest, AStepWithoutRoomChangesNothing) {
+TEST(VariableMemoryTest, AStepThatRunsOutOfMemoryChangesNothing) {
   const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
   const Variable table(Tensor::full({4096, 16}, 1.0F), {});
   const auto step = [&](int64_t id) {
@@ -139,7 +141,7 @@ TEST(VariableMemoryTest, AStepWithoutRoomChangesNothing) {
 // shared memory.
 TEST(VariableMemoryTest, LazyRowsPackATableAndItsSlots) {
   const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
-  const Variable table = of({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Variable table = variable({1, 2, 3, 4, 5, 6}, {3, 2});
   const IndexedSlices slices = {.ids = Tensor::from<int64_t>({1}, {1}),
                                 .values = Tensor::full({1, 2}, 0.5F),
                                 .dense_shape = {3, 2}};
@@ -161,17 +163,17 @@ TEST(VariableMemoryTest, LazyRowsPackATableAndItsSlots) {
   adam->apply_gradients({slices}, {table});
   EXPECT_EQ(first_of(table), before);
   adam->apply_gradients({Gradient(slices).dense()}, {table});
-  EXPECT_FALSE(table.value_in_place().is_view());
-  EXPECT_FALSE(slots[0].value_in_place().is_view());
+  EXPECT_FALSE(VariableStorage(table).value().is_view());
+  EXPECT_FALSE(VariableStorage(slots[0]).value().is_view());
 }
 
 // Before the first step a slot stores one row, however large the table is.
 TEST(VariableMemoryTest, SlotsTakeNoMemoryBeforeTheFirstStep) {
   const OptimizerHandle sgd = optimizers::SGD({.momentum = 0.9});
-  const Variable table = of({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Variable table = variable({1, 2, 3, 4, 5, 6}, {3, 2});
   sgd->build({table});
   const Variable momentum = sgd->slots(table)[0];
-  EXPECT_EQ(momentum.value_in_place().rows<float>().step, 0);
+  EXPECT_EQ(VariableStorage(momentum).value().rows<float>().step, 0);
   EXPECT_EQ(momentum.read().to_vector<float>(), Floats(6));
 }
 

@@ -1,5 +1,3 @@
-#include <keel/savedmodel/checkpoint/backup_and_restore.h>
-
 #include <csignal>
 #include <filesystem>
 
@@ -13,20 +11,24 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/internal/layer_state.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/regularization.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint/model_checkpoint.h>
+#include <keel/savedmodel/checkpoint/saving_callbacks.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::backup_and_restore_test {
 
 using callbacks::BackupAndRestore;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 constexpr int64_t kRows = 45, kBatch = 10, kEpochs = 4;  // last of five steps has 5 rows
 
@@ -134,7 +136,7 @@ void expect_same_end(const Outcome& received, const Outcome& expected) {
 }
 
 // A run that crashes at this step and is resumed ends with the result of an uninterrupted run.
-void expect_exact_resume(const TempFolder& folder, BackupAndRestoreOptions options,
+void expect_exact_resume(const TemporaryFolder& folder, BackupAndRestoreOptions options,
                          int64_t crash_epoch, int64_t crash_step, size_t epochs_left,
                          std::optional<int64_t> steps = {}) {
   options.backup_dir = folder / "backup";
@@ -146,37 +148,37 @@ void expect_exact_resume(const TempFolder& folder, BackupAndRestoreOptions optio
   expect_same_end(resumed, expected);
 }
 
-TEST(BackupAndRestoreTest, ARunThatIsTakenUpAfterAnEpochEndsWithTheSameBits) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ARunResumedAfterAnEpochEndsWithTheSameBits) {
+  const TemporaryFolder folder;
   expect_exact_resume(folder, {}, 2, 1, 2);
 }
 
 // Backups are made after steps 3, 6, ...; the last one follows two steps of the third epoch.
-TEST(BackupAndRestoreTest, ARunThatIsTakenUpInTheMidstOfAnEpochEndsWithTheSameBits) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ARunResumedWithinAnEpochEndsWithTheSameBits) {
+  const TemporaryFolder folder;
   expect_exact_resume(folder, {.save_freq = 3}, 2, 4, 2);
 }
 
 // Each replica has its own moving averages and metrics.
-TEST(BackupAndRestoreTest, ReplicasAreTakenUpWithTheSameBits) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ReplicasResumeWithTheSameBits) {
+  const TemporaryFolder folder;
   distribute::TPUStrategy tpu({.num_cores = 3});
   const auto scope = tpu.scope();
   expect_exact_resume(folder, {.save_freq = 4}, 2, 3, 2);
 }
 
 TEST(BackupAndRestoreTest, ABackupAfterTheLastStepOfAnEpochStillEndsTheEpoch) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   expect_exact_resume(folder, {.save_freq = 5}, 2, 0, 3);
 }
 
-TEST(BackupAndRestoreTest, EpochsThatRunOnInTheDataDoSoWhenTakenUp) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, EpochsThatContinueInTheDatasetResume) {
+  const TemporaryFolder folder;
   expect_exact_resume(folder, {.save_freq = 2}, 2, 2, 2, 3);
 }
 
-TEST(BackupAndRestoreTest, ACrashDuringATakenUpRunIsSurvivedToo) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ACrashDuringAResumedRunCanBeResumed) {
+  const TemporaryFolder folder;
   const BackupAndRestoreOptions options = {.backup_dir = folder / "backup", .save_freq = 2};
   const Outcome expected = run({});
   EXPECT_THROW(run({crash_at(0, 3), BackupAndRestore(options)}), Crash);
@@ -186,8 +188,8 @@ TEST(BackupAndRestoreTest, ACrashDuringATakenUpRunIsSurvivedToo) {
 }
 
 // A scheduler's termination signal arrives in the middle of the third epoch.
-TEST(BackupAndRestoreTest, ARunThatASignalEndsIsTakenUpWithTheSameBits) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ARunEndedByASignalResumesWithTheSameBits) {
+  const TemporaryFolder folder;
   const BackupAndRestoreOptions options = {.backup_dir = folder / "backup"};
   const auto raise_at = [](int64_t at_epoch, int64_t at_step) {
     auto epoch = std::make_shared<int64_t>(0);
@@ -211,7 +213,7 @@ TEST(BackupAndRestoreTest, ARunThatASignalEndsIsTakenUpWithTheSameBits) {
 }
 
 TEST(BackupAndRestoreTest, BackupsAreRemovedAtTheEndUnlessTheyAreKept) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   run({BackupAndRestore({.backup_dir = folder / "removed"})});
   EXPECT_FALSE(std::filesystem::exists(folder / "removed"));
   run({BackupAndRestore({.backup_dir = folder / "kept", .delete_checkpoint = false})});
@@ -223,7 +225,7 @@ TEST(BackupAndRestoreTest, BackupsAreRemovedAtTheEndUnlessTheyAreKept) {
 }
 
 TEST(BackupAndRestoreTest, OneOrTwoBackupsAreKept) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const bool two : {false, true}) {
     const std::string name = folder / (two ? "two" : "one");
     const BackupAndRestoreOptions options = {
@@ -239,8 +241,8 @@ TEST(BackupAndRestoreTest, OneOrTwoBackupsAreKept) {
   }
 }
 
-TEST(BackupAndRestoreTest, ADamagedBackupIsRefused) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, ADamagedBackupIsRejected) {
+  const TemporaryFolder folder;
   const BackupAndRestoreOptions options = {.backup_dir = folder / "backup"};
   EXPECT_THROW(run({crash_at(1, 2), BackupAndRestore(options)}), Crash);
   const std::string path = folder / "backup/progress-backup-1.h5";
@@ -250,8 +252,8 @@ TEST(BackupAndRestoreTest, ADamagedBackupIsRefused) {
   EXPECT_THROW(run({no_crash(), BackupAndRestore(options)}), IoError);
 }
 
-TEST(BackupAndRestoreTest, OtherCallbacksReplicasAndModelsAreRefused) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, OtherCallbacksReplicasAndModelsAreRejected) {
+  const TemporaryFolder folder;
   const BackupAndRestoreOptions options = {.backup_dir = folder / "backup"};
   EXPECT_THROW(run({crash_at(1, 2), BackupAndRestore(options)}), Crash);
   const callbacks::ModelCheckpoint other({.filepath = folder / "m.h5"});
@@ -294,8 +296,8 @@ float after_refusal(const std::vector<CallbackHandle>& callbacks, float at, bool
   return model->weights()[0].read().item<float>();
 }
 
-TEST(BackupAndRestoreTest, OtherCallbacksInTheSamePlaceAreRefusedBeforeAnythingIsRestored) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, OtherCallbacksInTheSamePlaceAreRejectedBeforeAnythingIsRestored) {
+  const TemporaryFolder folder;
   const BackupAndRestore backup({.backup_dir = folder / "backup"});
   const auto own = make_callback<Stateful<1>>(std::vector<std::string>{"a"});
   after_refusal({own, crash_at(1, 0), backup}, 0, false);
@@ -309,15 +311,15 @@ TEST(BackupAndRestoreTest, OtherCallbacksInTheSamePlaceAreRefusedBeforeAnythingI
   for (const auto& other : others) EXPECT_EQ(after_refusal(other, 7, true), 7);
 }
 
-TEST(BackupAndRestoreTest, FewerCallbacksThanTheBackupHasAreRefused) {
-  const TempFolder folder;
+TEST(BackupAndRestoreTest, FewerCallbacksThanTheBackupHasAreRejected) {
+  const TemporaryFolder folder;
   const BackupAndRestore backup({.backup_dir = folder / "backup"});
   const auto own = make_callback<Stateful<1>>(std::vector<std::string>{"a"});
   after_refusal({crash_at(1, 0), backup, own}, 0, false);
   EXPECT_EQ(after_refusal({no_crash(), backup}, 7, true), 7);
 }
 
-TEST(BackupAndRestoreTest, OptionsOutOfRangeAreRefused) {
+TEST(BackupAndRestoreTest, OptionsOutOfRangeAreRejected) {
   EXPECT_THROW(BackupAndRestore({}), ValueError);
   EXPECT_THROW(BackupAndRestore({.backup_dir = "a", .save_freq = 0}), ValueError);
 }

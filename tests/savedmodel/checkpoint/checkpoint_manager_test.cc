@@ -1,5 +1,3 @@
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
-
 #include <algorithm>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,10 +6,17 @@
 
 #include <keel/framework/base/internal/temporary_file.h>
 #include <keel/framework/config/config.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::checkpoint_manager_test {
+
+using testing_support::names_in;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 using Paths = std::vector<std::string>;
 
@@ -24,7 +29,7 @@ struct Counter {
 };
 
 TEST(CheckpointManagerTest, KeepsTheNewestFew) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager manager(counter.checkpoint(), folder / "run", {.max_to_keep = 2});
   EXPECT_EQ(manager.latest_checkpoint(), std::nullopt);
@@ -40,7 +45,7 @@ TEST(CheckpointManagerTest, KeepsTheNewestFew) {
 }
 
 TEST(CheckpointManagerTest, ZeroKeepsAll) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   CheckpointManager manager(Counter().checkpoint(), folder.path(),
                             {.max_to_keep = 0, .checkpoint_name = "c"});
   for (int64_t step = 0; step < 7; ++step) manager.save(step);
@@ -48,8 +53,8 @@ TEST(CheckpointManagerTest, ZeroKeepsAll) {
   EXPECT_EQ(manager.checkpoints()[0], folder / "c-0.h5");
 }
 
-TEST(CheckpointManagerTest, ANewProcessGoesOnFromTheNewest) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, ANewProcessContinuesFromTheNewest) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager first(counter.checkpoint(), folder.path(), {.max_to_keep = 2});
   EXPECT_FALSE(first.restore_or_initialize().has_value());
@@ -70,7 +75,7 @@ TEST(CheckpointManagerTest, ANewProcessGoesOnFromTheNewest) {
 }
 
 TEST(CheckpointManagerTest, AStepThatIsSavedAgainIsTheNewest) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager manager(counter.checkpoint(), folder.path());
   manager.save(1);
@@ -84,8 +89,8 @@ TEST(CheckpointManagerTest, AStepThatIsSavedAgainIsTheNewest) {
 }
 
 // Parts as a job of several processes leaves them.
-TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, PartsAreRemovedWithTheirCheckpoint) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager manager(counter.checkpoint(), folder.path(), {.max_to_keep = 1});
   const auto leave = [&](const std::string& name) { write_bytes(folder / name, "rows"); };
@@ -105,7 +110,7 @@ TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
 
 // The state after a process is killed between writing the two files.
 TEST(CheckpointManagerTest, AFileThatTheIndexDoesNotNameIsNotTakenForTheNewest) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager manager(counter.checkpoint(), folder.path());
   manager.save(1);
@@ -124,17 +129,8 @@ void leave_temporary(const std::string& path) {
   ::waitpid(child, nullptr, 0);
 }
 
-std::vector<std::string> names_in(const TempFolder& folder) {
-  std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    out.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(out);
-  return out;
-}
-
-TEST(CheckpointManagerTest, TheNextJobRemovesWhatAnInterruptedSaveLeft) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, TheNextJobRemovesFilesOfAnInterruptedSave) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager(counter.checkpoint(), folder.path()).save(1);
   counter.checkpoint().write(folder / "ckpt-2.h5", 2);  // complete, but not in the index yet
@@ -146,24 +142,24 @@ TEST(CheckpointManagerTest, TheNextJobRemovesWhatAnInterruptedSaveLeft) {
   counter.checkpoint().write(folder / "ckpt-9.h5", 9);  // added by the user
   counter.checkpoint().write(folder / "best-2.h5", 2);
   const CheckpointManager next(counter.checkpoint(), folder.path());
-  EXPECT_EQ(names_in(folder), (Paths{"best-2.h5", "checkpoint", "ckpt-1.h5", "ckpt-9.h5"}));
+  EXPECT_EQ(names_in(folder.path()), (Paths{"best-2.h5", "checkpoint", "ckpt-1.h5", "ckpt-9.h5"}));
   EXPECT_EQ(next.checkpoints(), (Paths{folder / "ckpt-1.h5"}));
 }
 
-TEST(CheckpointManagerTest, FilesOfARunningSaveStay) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, FilesOfARunningSaveAreKept) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager(counter.checkpoint(), folder.path()).save(1);
   const TemporaryFile running(folder / "ckpt-2.h5");
   counter.checkpoint().write(folder / "ckpt-2.h5", 2);
   write_bytes(folder / "ckpt-2.h5.part-1-0123", "rows");
-  const Paths before = names_in(folder);
+  const Paths before = names_in(folder.path());
   const CheckpointManager other(counter.checkpoint(), folder.path());
-  EXPECT_EQ(names_in(folder), before);
+  EXPECT_EQ(names_in(folder.path()), before);
 }
 
 TEST(CheckpointManagerTest, AFolderWithoutIndexIsListed) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Counter counter;
   {
     CheckpointManager manager(counter.checkpoint(), folder.path());
@@ -185,16 +181,16 @@ TEST(CheckpointManagerTest, AFolderWithoutIndexIsListed) {
   EXPECT_EQ(latest_checkpoint(folder.path()), folder / "ckpt-20.h5");
 }
 
-TEST(CheckpointManagerTest, AnIndexOfFilesThatAreGoneDoesNotHideOthers) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, AnIndexOfMissingFilesDoesNotHideOthers) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager(counter.checkpoint(), folder.path()).save(1);
   std::filesystem::rename(folder / "ckpt-1.h5", folder / "ckpt-5.h5");
   EXPECT_EQ(latest_checkpoint(folder.path()), folder / "ckpt-5.h5");
 }
 
-TEST(CheckpointManagerTest, AFileThatIsGoneIsForgotten) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, AMissingFileIsForgotten) {
+  const TemporaryFolder folder;
   const Counter counter;
   CheckpointManager manager(counter.checkpoint(), folder.path());
   manager.save(1);
@@ -204,7 +200,7 @@ TEST(CheckpointManagerTest, AFileThatIsGoneIsForgotten) {
 }
 
 TEST(CheckpointManagerTest, ABrokenIndexIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const char* text : {"", "{", "[]", "{\"all\": 3}", "{\"latest\": \"x\"}"}) {
     write_bytes(folder / "checkpoint", text);
     EXPECT_THROW(latest_checkpoint(folder.path()), IoError) << text;
@@ -212,8 +208,8 @@ TEST(CheckpointManagerTest, ABrokenIndexIsAnError) {
   }
 }
 
-TEST(CheckpointManagerTest, BadOptionsAreErrors) {
-  const TempFolder folder;
+TEST(CheckpointManagerTest, InvalidOptionsAreErrors) {
+  const TemporaryFolder folder;
   const Checkpoint checkpoint = Counter().checkpoint();
   EXPECT_THROW(CheckpointManager(checkpoint, folder.path(), {.max_to_keep = -1}), ValueError);
   EXPECT_THROW(CheckpointManager(checkpoint, folder.path(), {.checkpoint_name = ""}), ValueError);

@@ -1,5 +1,7 @@
+// Tests savedmodel/checkpoint/internal/checkpoint_file.cc.
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -13,36 +15,31 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/normalization/batch_normalization.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/regularization.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::checkpoint_test {
 
 using distribute::TPUStrategy;
 using layers::Dense;
 using optimizers::Adam;
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::normal;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::weights_of;
+using testing_support::write_bytes;
 using Keys = std::vector<std::string>;
-
-Tensor normal(const Shape& shape, uint64_t seed) {
-  Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
-  RandomStream{seed, 1}.normal(out.mutable_data<float>(), 0, 0, 1);
-  return out;
-}
-
-std::vector<float> all_weights(const Layer& layer) {
-  std::vector<float> out;
-  for (const Variable& v : layer.weights()) {
-    const Tensor values = v.read();
-    for (const float w : values.data<float>()) out.push_back(w);
-  }
-  return out;
-}
 
 // A model, its optimizer and a counter, with new random weights each time.
 struct Training {
@@ -65,8 +62,8 @@ struct Training {
   }
 };
 
-TEST(CheckpointTest, TrainingGoesOnWithTheSameBits) {
-  const TempFolder folder;
+TEST(CheckpointTest, TrainingContinuesWithTheSameBits) {
+  const TemporaryFolder folder;
   const Training first;
   for (int i = 0; i < 3; ++i) first.step();
   first.adam->set_learning_rate(0.05);
@@ -82,11 +79,11 @@ TEST(CheckpointTest, TrainingGoesOnWithTheSameBits) {
   EXPECT_EQ(second.adam->learning_rate(), 0.05);
   EXPECT_EQ(second.epoch.read().item<int64_t>(), 3);
   for (int i = 0; i < 2; ++i) second.step();
-  EXPECT_EQ(all_weights(*second.model), all_weights(*first.model));
+  EXPECT_EQ(weights_of(*second.model), weights_of(*first.model));
 }
 
 TEST(CheckpointTest, KeysFollowFromTheStructure) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Training run;
   run.step();
   run.checkpoint().write(folder / "a.h5", 1);
@@ -105,7 +102,7 @@ TEST(CheckpointTest, KeysFollowFromTheStructure) {
 
 // A value that shares the memory of an optimizer is copied when it is read.
 TEST(CheckpointTest, ValuesAreReadOneAfterTheOther) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::map<std::string, Variable> variables;
   for (const char* name : {"a", "b", "c"}) {
     const Tensor row = normal({64}, static_cast<uint64_t>(name[0]));
@@ -121,7 +118,7 @@ TEST(CheckpointTest, ValuesAreReadOneAfterTheOther) {
 }
 
 TEST(CheckpointTest, AScheduleOfTheRateIsNotInTheFile) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Training saved;
   saved.checkpoint().write(folder / "a.h5", 0);
   const Adam adam({.learning_rate = std::make_shared<optimizers::schedules::CosineDecaySchedule>(
@@ -134,8 +131,8 @@ TEST(CheckpointTest, AScheduleOfTheRateIsNotInTheFile) {
   EXPECT_EQ(adam->learning_rate(), 0.5);
 }
 
-TEST(CheckpointTest, WhatEitherSideLacksIsListed) {
-  const TempFolder folder;
+TEST(CheckpointTest, MissingEntriesOfBothSidesAreListed) {
+  const TemporaryFolder folder;
   const Training saved;
   Checkpoint({.model = saved.model}).write(folder / "a.h5", 0);
   const Training run;
@@ -144,8 +141,8 @@ TEST(CheckpointTest, WhatEitherSideLacksIsListed) {
   EXPECT_EQ(status.missing[0], "model/dense/kernel/momentum");
   EXPECT_TRUE(status.unused.empty());
   const std::string message = message_of<ValueError>([&] { status.assert_consumed(); });
-  EXPECT_NE(message.find("model/dense/kernel/momentum"), std::string::npos) << message;
-  EXPECT_EQ(all_weights(*run.model), all_weights(*saved.model));
+  EXPECT_THAT(message, HasSubstr("model/dense/kernel/momentum"));
+  EXPECT_EQ(weights_of(*run.model), weights_of(*saved.model));
 
   run.step();
   run.checkpoint().write(folder / "b.h5", 1);
@@ -162,38 +159,38 @@ Sequential dense_stack(const std::vector<int64_t>& units) {
 }
 
 TEST(CheckpointTest, MissingWeightsAreAnErrorThatNamesThem) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   Checkpoint({.model = dense_stack({2})}).write(folder / "a.h5", 0);
   const Sequential larger = dense_stack({2, 5});
-  const std::vector<float> before = all_weights(*larger);
+  const std::vector<float> before = weights_of(*larger);
   const Checkpoint checkpoint({.model = larger});
   const std::string message = message_of<ValueError>([&] { checkpoint.restore(folder / "a.h5"); });
-  EXPECT_NE(message.find("model/dense_1/kernel, model/dense_1/bias"), std::string::npos);
-  EXPECT_EQ(all_weights(*larger), before);
+  EXPECT_THAT(message, HasSubstr("model/dense_1/kernel, model/dense_1/bias"));
+  EXPECT_EQ(weights_of(*larger), before);
   const RestoreStatus status = checkpoint.restore(folder / "a.h5", {.allow_missing_weights = true});
   EXPECT_EQ(status.missing, (Keys{"model/dense_1/kernel", "model/dense_1/bias"}));
 }
 
 TEST(CheckpointTest, AnotherShapeIsAnErrorAndNothingChanges) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   Checkpoint({.model = dense_stack({2, 4})}).write(folder / "a.h5", 0);
   const Sequential other = dense_stack({2, 5});
-  const std::vector<float> before = all_weights(*other);
+  const std::vector<float> before = weights_of(*other);
   const std::string message =
       message_of<ValueError>([&] { Checkpoint({.model = other}).restore(folder / "a.h5"); });
   for (const char* part : {"model/dense_1/kernel", "(2, 5)", "(2, 4)"}) {
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_THAT(message, HasSubstr(part));
   }
-  EXPECT_EQ(all_weights(*other), before);
+  EXPECT_EQ(weights_of(*other), before);
 }
 
 TEST(CheckpointTest, ADamagedFileIsAnErrorAndNothingChanges) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Training run;
   run.step();
   run.checkpoint().write(folder / "a.h5", 1);
   const std::string bytes = read_bytes(folder / "a.h5");
-  const std::vector<float> before = all_weights(*run.model);
+  const std::vector<float> before = weights_of(*run.model);
   for (size_t i = 0; i < bytes.size(); i += 97) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
@@ -202,12 +199,12 @@ TEST(CheckpointTest, ADamagedFileIsAnErrorAndNothingChanges) {
     write_bytes(folder / "b.h5", bytes.substr(0, i));
     EXPECT_THROW(run.checkpoint().restore(folder / "b.h5"), IoError) << i;
   }
-  EXPECT_EQ(all_weights(*run.model), before);
+  EXPECT_EQ(weights_of(*run.model), before);
   EXPECT_THROW(run.checkpoint().restore(folder / "none.h5"), IoError);
 }
 
-TEST(CheckpointTest, AnotherSealedFileIsNoCheckpoint) {
-  const TempFolder folder;
+TEST(CheckpointTest, OtherSealedFilesAreRejected) {
+  const TemporaryFolder folder;
   Hdf5Writer file(folder / "a.h5");
   file.write("x", Tensor::scalar<float>(1));
   file.commit({.seal = true});
@@ -215,18 +212,18 @@ TEST(CheckpointTest, AnotherSealedFileIsNoCheckpoint) {
 }
 
 TEST(CheckpointTest, AModelWithoutWeightsYetIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model({.layers = {Dense({.units = 2})}});
   const Checkpoint checkpoint({.model = model});
   const std::string message =
       message_of<RuntimeError>([&] { checkpoint.write(folder / "a.h5", 0); });
-  EXPECT_NE(message.find("call the model once"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("call the model once"));
   EXPECT_THROW(checkpoint.restore(folder / "a.h5"), RuntimeError);
   EXPECT_FALSE(std::filesystem::exists(folder / "a.h5"));
 }
 
 TEST(CheckpointTest, WritingInAReplicaIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const Checkpoint checkpoint({.model = dense_stack({2})});
@@ -235,7 +232,7 @@ TEST(CheckpointTest, WritingInAReplicaIsAnError) {
 }
 
 TEST(CheckpointTest, AnotherDtypeOrANewerVersionIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Variable whole(Tensor::scalar<int64_t>(1), {.name = "n", .trainable = false});
   const Variable real(Tensor::scalar<double>(1), {.name = "n", .trainable = false});
   Checkpoint({.variables = {{"n", whole}}}).write(folder / "a.h5", 0);
@@ -245,12 +242,12 @@ TEST(CheckpointTest, AnotherDtypeOrANewerVersionIsAnError) {
   file.write_attribute("/", "format_version", int64_t{99});
   file.commit({.seal = true});
   const std::string message = message_of<IoError>([&] { Checkpoint({}).restore(folder / "b.h5"); });
-  EXPECT_NE(message.find("99"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("99"));
 }
 
 // Statistics and random state have a value per replica.
-TEST(CheckpointTest, AFileOfSeveralReplicasIsRestoredWithAnotherNumberOfThem) {
-  const TempFolder folder;
+TEST(CheckpointTest, CheckpointsRestoreWithAnotherNumberOfReplicas) {
+  const TemporaryFolder folder;
   const auto make = [] {
     return Sequential({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 3}}),
                                   layers::BatchNormalization({}), layers::Dropout({.rate = 0.5})}});
@@ -297,7 +294,7 @@ struct Split {
 };
 
 TEST(CheckpointTest, EachOfTwoOptimizersGetsItsOwnSlotsBack) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Split first;
   first.step();
   first.checkpoint().write(folder / "a.h5", 1);
@@ -306,11 +303,11 @@ TEST(CheckpointTest, EachOfTwoOptimizersGetsItsOwnSlotsBack) {
   EXPECT_TRUE(second.wide->slots(second.model->trainable_variables()[2]).empty());
   first.step();
   second.step();
-  EXPECT_EQ(all_weights(*second.model), all_weights(*first.model));
+  EXPECT_EQ(weights_of(*second.model), weights_of(*first.model));
 }
 
 TEST(CheckpointTest, TwoOptimizersMayKeepTheSameSlotOfOneVariable) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = dense_stack({1});
   const Adam a({}), b({});
   const Checkpoint checkpoint({.model = model, .optimizers = {{"a", a}, {"b", b}}});
@@ -363,8 +360,8 @@ struct Ranker {
 
 const Tensor kIds = Tensor::from<int64_t>({3, 6}, {2});
 
-TEST(CheckpointTest, SlotsOfAnEngineBecomeThoseOfTheOptimizerOnTheHost) {
-  const TempFolder folder;
+TEST(CheckpointTest, EngineSlotsRestoreIntoTheHostOptimizer) {
+  const TemporaryFolder folder;
   std::vector<float> table, accumulator;
   {
     TPUStrategy strategy({.num_cores = 2});
@@ -385,8 +382,8 @@ TEST(CheckpointTest, SlotsOfAnEngineBecomeThoseOfTheOptimizerOnTheHost) {
   EXPECT_EQ(ranker.adagrad->slots(users)[0].read().to_vector<float>(), accumulator);
 }
 
-TEST(CheckpointTest, SlotsOfTheOptimizerOnTheHostBecomeThoseOfAnEngine) {
-  const TempFolder folder;
+TEST(CheckpointTest, HostOptimizerSlotsRestoreIntoAnEngine) {
+  const TemporaryFolder folder;
   clear_session();
   const Ranker host;
   for (int i = 0; i < 3; ++i) host.step(kIds, 1);

@@ -4,15 +4,18 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/framework/update_rule.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/internal/layer_state.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::embedding_checkpoint_test {
+
+using testing_support::TemporaryFolder;
 
 constexpr int kCpu = 0, kV0 = -1;
 
@@ -102,8 +105,8 @@ class Training {
 
 class EmbeddingCheckpointTest : public testing::TestWithParam<Holder> {};
 
-TEST_P(EmbeddingCheckpointTest, EveryHolderRestoresItBitForBitAndTrainsOn) {
-  const TempFolder folder;
+TEST_P(EmbeddingCheckpointTest, EveryModeRestoresBitForBitAndContinuesTraining) {
+  const TemporaryFolder folder;
   const std::string path = folder / "checkpoint.h5";
   const auto adagrad = [] { return optimizers::Adagrad({.learning_rate = 0.3}); };
   std::map<std::string, std::vector<float>> saved, trained_on;

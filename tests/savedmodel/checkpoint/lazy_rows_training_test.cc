@@ -11,16 +11,19 @@
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/adam.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/expectations.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::lazy_rows_training_test {
 
 using Values = std::vector<float>;
 using layers::TPUEmbedding;
+using testing_support::expect_same_bits;
+using testing_support::TemporaryFolder;
 
 constexpr int64_t kRows = 50;
 constexpr int64_t kDim = 4;
@@ -85,19 +88,14 @@ struct Layers {
   }
 };
 
-void expect_bits(const Tensor& received, const Tensor& expected) {
-  ASSERT_EQ(received.raw().size(), expected.raw().size());
-  EXPECT_EQ(std::memcmp(received.raw().data(), expected.raw().data(), received.raw().size()), 0);
-}
-
 std::vector<OptimizerHandle> optimizers_with(LazyRows lazy) {
   return {optimizers::AdamW({.learning_rate = 0.05, .weight_decay = 0.1, .lazy_rows = lazy}),
           optimizers::SGD({.learning_rate = 0.02, .momentum = 0.9, .lazy_rows = lazy})};
 }
 
-TEST(LazyRowsTrainingTest, LookupsAndFilesSeeTheTablesOfNow) {
+TEST(LazyRowsTrainingTest, LookupsAndFilesSeeCurrentTables) {
   for (size_t k = 0; k < 2; ++k) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const OptimizerHandle lazily = optimizers_with(LazyRows::kReplay)[k];
     const OptimizerHandle densely = optimizers_with(LazyRows::kOff)[k];
     Layers lazy, dense;
@@ -107,7 +105,7 @@ TEST(LazyRowsTrainingTest, LookupsAndFilesSeeTheTablesOfNow) {
       for (int64_t step = from; step < to; ++step) {
         of.train(by, step);
         dense.train(*densely, step);
-        if (step % 3 == 0) expect_bits(of(1000 + step), dense(1000 + step));
+        if (step % 3 == 0) expect_same_bits(of(1000 + step), dense(1000 + step));
       }
     };
     train_both(lazy, *lazily, 0, 25);
@@ -123,9 +121,9 @@ TEST(LazyRowsTrainingTest, LookupsAndFilesSeeTheTablesOfNow) {
     for (size_t i = 0; i < 3; ++i) {
       const auto slots = other->slots(received[i]), expected_slots = densely->slots(expected[i]);
       for (size_t s = 0; s < slots.size(); ++s) {
-        expect_bits(slots[s].read(), expected_slots[s].read());
+        expect_same_bits(slots[s].read(), expected_slots[s].read());
       }
-      expect_bits(received[i].read(), expected[i].read());
+      expect_same_bits(received[i].read(), expected[i].read());
     }
   }
 }

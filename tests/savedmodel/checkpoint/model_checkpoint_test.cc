@@ -1,8 +1,7 @@
-#include <keel/savedmodel/checkpoint/model_checkpoint.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/callbacks/lambda_callback.h>
@@ -11,14 +10,20 @@
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint/saving_callbacks.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::model_checkpoint_test {
 
 using callbacks::ModelCheckpoint;
 using std::filesystem::exists;
+using testing::HasSubstr;
+using testing_support::names_in;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 Sequential line(const MetricsArgument& metrics = {}) {
   Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "zeros"})}});
@@ -37,10 +42,6 @@ History fit(const Sequential& model, const std::vector<CallbackHandle>& callback
                      .shuffle = false,
                      .verbose = Verbose::kSilent,
                      .callbacks = callbacks});
-}
-
-int64_t count_files(const TempFolder& folder) {
-  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
 }
 
 TEST(FormatLogsTest, FormatsAsPythonDoes) {
@@ -62,10 +63,10 @@ TEST(FormatLogsTest, UnknownNamesAndFormatsAreErrors) {
 }
 
 TEST(ModelCheckpointTest, SavesAfterEachEpoch) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = line();
   fit(model, {ModelCheckpoint({.filepath = folder / "m-{epoch:02d}.h5"})});
-  EXPECT_EQ(count_files(folder), 3);
+  EXPECT_EQ(names_in(folder.path()).size(), 3);
   const Tensors x(Tensor::from<float>({2}, {1, 1}));
   EXPECT_EQ(load_model(folder / "m-03.h5")(x).tensor().item<float>(),
             model(x).tensor().item<float>());
@@ -73,10 +74,10 @@ TEST(ModelCheckpointTest, SavesAfterEachEpoch) {
             model(x).tensor().item<float>());
 }
 
-TEST(ModelCheckpointTest, SavesAfterSoManyBatches) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, SavesAfterTheGivenNumberOfBatches) {
+  const TemporaryFolder folder;
   fit(line(), {ModelCheckpoint({.filepath = folder / "m-{epoch}-{batch}.h5", .save_freq = 3})}, 4);
-  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_EQ(names_in(folder.path()).size(), 2);
   EXPECT_TRUE(exists(folder / "m-2-1.h5"));
   EXPECT_TRUE(exists(folder / "m-3-2.h5"));
 }
@@ -94,19 +95,19 @@ CallbackHandle logging(const std::string& name, std::vector<double> values) {
   return out;
 }
 
-TEST(ModelCheckpointTest, SavesOnlyWhatIsBetterIfAsked) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, SavesOnlyImprovementsOnRequest) {
+  const TemporaryFolder folder;
   const ModelCheckpoint checkpoint(
       {.filepath = folder / "m-{epoch}.h5", .monitor = "val_loss", .save_best_only = true});
   fit(line(), {logging("val_loss", {3, 4, 2, std::nan("")}), checkpoint}, 4);
-  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_EQ(names_in(folder.path()).size(), 2);
   EXPECT_TRUE(exists(folder / "m-1.h5"));
   EXPECT_TRUE(exists(folder / "m-3.h5"));
   EXPECT_EQ(checkpoint->best(), 2);
 }
 
-TEST(ModelCheckpointTest, MoreIsBetterForMetricsThatSaySoAndInModeMax) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, GreaterIsBetterForSuchMetricsAndInModeMax) {
+  const TemporaryFolder folder;
   const ModelCheckpoint by_name(
       {.filepath = folder / "a-{epoch}.h5", .monitor = "val_r2_score", .save_best_only = true});
   const ModelCheckpoint by_mode({.filepath = folder / "b-{epoch}.h5",
@@ -116,13 +117,13 @@ TEST(ModelCheckpointTest, MoreIsBetterForMetricsThatSaySoAndInModeMax) {
                                  .initial_value_threshold = 0.65});
   fit(line({metrics::R2Score({})}), {logging("val_r2_score", {0.6, 0.5, 0.7}),
                                      logging("gain", {0.6, 0.5, 0.7}), by_name, by_mode});
-  EXPECT_EQ(count_files(folder), 3);
+  EXPECT_EQ(names_in(folder.path()).size(), 3);
   EXPECT_FALSE(exists(folder / "a-2.h5"));
   EXPECT_TRUE(exists(folder / "b-3.h5"));
 }
 
-TEST(ModelCheckpointTest, AutoAsksForAModeWhereNoMetricTellsIt) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, AutoRequiresAModeForUnknownMetrics) {
+  const TemporaryFolder folder;
   const std::string path = folder / "m.h5";
   const auto gain = logging("gain", {1, 2, 3});
   EXPECT_THROW(
@@ -135,7 +136,7 @@ TEST(ModelCheckpointTest, AutoAsksForAModeWhereNoMetricTellsIt) {
 }
 
 TEST(ModelCheckpointTest, MakesTheFoldersOfThePath) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   fit(line(),
       {ModelCheckpoint({.filepath = folder / "runs/{epoch}/m.keras"}),
        ModelCheckpoint({.filepath = folder / "w/x/m.weights.h5", .save_weights_only = true})},
@@ -147,8 +148,8 @@ TEST(ModelCheckpointTest, MakesTheFoldersOfThePath) {
   EXPECT_THROW(fit(line(), {ModelCheckpoint({.filepath = folder / "file/m.h5"})}), IoError);
 }
 
-TEST(ModelCheckpointTest, SaysOnceThatValuesOfEpochsAreNotKnownAfterBatches) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, WarnsOnceThatEpochValuesAreUnknownAfterBatches) {
+  const TemporaryFolder folder;
   const Tensor x = Tensor::from<float>({1, 2}, {2, 1});
   const ModelCheckpoint best({.filepath = folder / "m.h5", .save_best_only = true, .save_freq = 1});
   testing::internal::CaptureStderr();
@@ -161,22 +162,22 @@ TEST(ModelCheckpointTest, SaysOnceThatValuesOfEpochsAreNotKnownAfterBatches) {
                  .validation_data = {x, x}});
   }
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("'val_loss'"), std::string::npos) << said;
+  EXPECT_THAT(said, HasSubstr("'val_loss'"));
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
-  EXPECT_EQ(count_files(folder), 0);
+  EXPECT_EQ(names_in(folder.path()).size(), 0);
 }
 
-TEST(ModelCheckpointTest, AStateWithoutItsValuesIsRefused) {
+TEST(ModelCheckpointTest, AnIncompleteStateIsRejected) {
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5"})->set_state({}), ValueError);
 }
 
-TEST(ModelCheckpointTest, SavesWeightsAloneIfAsked) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, SavesWeightsOnlyOnRequest) {
+  const TemporaryFolder folder;
   const Sequential model = line();
   fit(model,
       {ModelCheckpoint({.filepath = folder / "w-{epoch}.weights.h5", .save_weights_only = true})},
       2);
-  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_EQ(names_in(folder.path()).size(), 2);
   const Tensors x(Tensor::from<float>({2}, {1, 1}));
   const Sequential same = line();
   same(x);
@@ -184,8 +185,8 @@ TEST(ModelCheckpointTest, SavesWeightsAloneIfAsked) {
   EXPECT_EQ(same(x).tensor().item<float>(), model(x).tensor().item<float>());
 }
 
-TEST(ModelCheckpointTest, ARareValidationIsWaitedFor) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, WaitsForRareValidations) {
+  const TemporaryFolder folder;
   const Tensor x = Tensor::from<float>({1, 2}, {2, 1});
   const ModelCheckpoint best({.filepath = folder / "m-{epoch}.h5", .save_best_only = true});
   line()->fit(x, x,
@@ -194,20 +195,20 @@ TEST(ModelCheckpointTest, ARareValidationIsWaitedFor) {
                .callbacks = {best},
                .validation_data = {x, x},
                .validation_freq = 2});
-  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_EQ(names_in(folder.path()).size(), 2);
   EXPECT_TRUE(exists(folder / "m-2.h5"));
   EXPECT_TRUE(exists(folder / "m-4.h5"));
 }
 
-TEST(ModelCheckpointTest, BadOptionsAreErrors) {
+TEST(ModelCheckpointTest, InvalidOptionsAreErrors) {
   EXPECT_THROW(ModelCheckpoint({}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .mode = "best"}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_freq = 0}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}), ValueError);
 }
 
-TEST(ModelCheckpointTest, AValueThatTheLogsLackIsAnError) {
-  const TempFolder folder;
+TEST(ModelCheckpointTest, AMissingLogValueIsAnError) {
+  const TemporaryFolder folder;
   EXPECT_THROW(
       fit(line(), {ModelCheckpoint({.filepath = folder / "a.h5", .save_best_only = true})}),
       ValueError);

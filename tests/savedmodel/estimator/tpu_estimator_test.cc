@@ -1,15 +1,17 @@
+// Tests savedmodel/estimator/internal/estimator_graph.cc and estimator_run.cc.
 #include <keel/savedmodel/estimator/tpu_estimator.h>
 
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/feature_columns/dense_features.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/confusion/auc.h>
 #include <keel/optimizers/adagrad.h>
@@ -18,9 +20,14 @@
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/expectations.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::estimator::tpu_estimator_test {
+
+using testing::EndsWith;
+using testing_support::expect_near;
+using testing_support::TemporaryFolder;
 
 namespace fc = feature_column;
 using Values = std::vector<float>;
@@ -100,13 +107,8 @@ Values clicks(const Tensors& predictions) {
   return predictions["click"].tensor().to_vector<float>();
 }
 
-void expect_near(const Values& a, const Values& b, float tolerance = 1e-5F) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << i;
-}
-
 TEST(TPUEstimator, TrainsEvaluatesPredictsAndExports) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Clicks model;
   TPUEstimator estimator(model.options(folder / "run"));
   const auto before = estimator.evaluate(Clicks::input(640));
@@ -126,7 +128,7 @@ TEST(TPUEstimator, TrainsEvaluatesPredictsAndExports) {
   TPUEstimatorOptions host = model.options(folder / "run");
   host.eval_on_tpu = host.predict_on_tpu = false;
   TPUEstimator on_host(host);
-  expect_near(clicks(on_host.predict(Clicks::input(100))), on_tpu);
+  expect_near(clicks(on_host.predict(Clicks::input(100))), on_tpu, {.absolute = 1e-5});
   EXPECT_NEAR(on_host.evaluate(Clicks::input(640)).at("loss"), after.at("loss"), 1e-5);
 
   // So does the exported file, which does not depend on the estimator.
@@ -135,14 +137,15 @@ TEST(TPUEstimator, TrainsEvaluatesPredictsAndExports) {
                           {"item", layers::ragged_input({.dtype = DType::kInt64})},
                           {"seen", layers::ragged_input({.dtype = DType::kInt64})},
                           {"hour", layers::input({})}});
-  EXPECT_TRUE(path.ends_with("/150/model.h5"));
+  EXPECT_THAT(path, EndsWith("/150/model.h5"));
   const ModelHandle served = load_model(path);
   const Tensors batch = *Clicks::rows(100).batch(100).iterator()->next();
-  expect_near(clicks(served->predict(batch[0], {.verbose = Verbose::kSilent})), on_tpu);
+  expect_near(clicks(served->predict(batch[0], {.verbose = Verbose::kSilent})), on_tpu,
+              {.absolute = 1e-5});
 }
 
-TEST(TPUEstimator, GoesOnFromItsCheckpoint) {
-  const TempFolder folder;
+TEST(TPUEstimator, ContinuesFromItsCheckpoint) {
+  const TemporaryFolder folder;
   const Clicks model;
   set_random_seed(5);
   TPUEstimator whole(model.options(folder / "whole"));
@@ -161,7 +164,7 @@ TEST(TPUEstimator, GivesTheSameBitsForAnyNumberOfHostsAndEitherPartition) {
   std::vector<Values> found;
   for (const std::string partition : {"div", "mod"}) {
     for (const int hosts : {1, 2}) {
-      const TempFolder folder;
+      const TemporaryFolder folder;
       const Clicks model;
       TPUEstimatorOptions options = model.options(folder / "run");
       options.config.cluster = {.num_hosts = hosts, .num_cores = 4 / hosts};
@@ -178,7 +181,7 @@ TEST(TPUEstimator, GivesTheSameBitsForAnyNumberOfHostsAndEitherPartition) {
 }
 
 TEST(TPUEstimator, TrainsOnTheHostWithTheModelsOptimizer) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Clicks model;
   TPUEstimatorOptions options = model.options(folder / "run");
   options.use_tpu = false;
@@ -197,7 +200,7 @@ std::vector<std::string> keys_of(const std::string& checkpoint) {
 }
 
 TEST(TPUEstimator, NamesTablesAsARunOnTheHostDoes) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Clicks model;
   std::map<bool, std::set<std::string>> weights;
   for (const bool use_tpu : {true, false}) {
@@ -265,7 +268,7 @@ Values trained(const TPUEstimatorOptions& options, const std::vector<std::string
 }
 
 TEST(SpecRowsH, H09_TheGradientMultiplierScalesActivationGradients) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   EmbeddingConfigSpecOptions spec = sgd_spec({column("x")}, 0.5);
   spec.experimental_gradient_multiplier_fn = [](int64_t step) { return (step + 1) * 3.0; };
   const auto options =
@@ -276,7 +279,7 @@ TEST(SpecRowsH, H09_TheGradientMultiplierScalesActivationGradients) {
 }
 
 TEST(SpecRowsH, H07_PartitionStrategyIsKnownAndModIsForTheAcceleratorAlone) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const auto with = [&](const std::string& partition) {
     EmbeddingConfigSpecOptions spec = sgd_spec({column("x")}, 1);
     spec.partition_strategy = partition;
@@ -296,7 +299,7 @@ TEST(SpecRowsH, H07_PartitionStrategyIsKnownAndModIsForTheAcceleratorAlone) {
 TEST(TPUEstimator, AveragesTheLossOverCores) {
   // Four cores with one row each give the same result as one core with four rows.
   for (const int cores : {1, 4}) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const std::vector<Column> columns = {column("x")};
     TPUEstimatorOptions options = small(folder / "run", linear(columns, {1, -2}),
                                         EmbeddingConfigSpec(sgd_spec(columns, 0.5)), cores);
@@ -305,8 +308,8 @@ TEST(TPUEstimator, AveragesTheLossOverCores) {
   }
 }
 
-TEST(TPUEstimator, AsksRateFunctionsForTheGlobalStepAcrossCalls) {
-  const TempFolder folder;
+TEST(TPUEstimator, RateFunctionsReceiveTheGlobalStepAcrossCalls) {
+  const TemporaryFolder folder;
   const std::vector<Column> columns = {
       column("x", 1, {.learning_rate_fn = [](int64_t step) { return step == 0 ? 2.0 : 0.5; }})};
   const auto options =
@@ -315,8 +318,8 @@ TEST(TPUEstimator, AsksRateFunctionsForTheGlobalStepAcrossCalls) {
   EXPECT_EQ(trained(options, {"x"}, 1), Values({-2.5}));
 }
 
-TEST(TPUEstimator, TakesTablesAndFeaturesByDicts) {
-  const TempFolder folder;
+TEST(TPUEstimator, AcceptsDictsOfTablesAndFeatures) {
+  const TemporaryFolder folder;
   const EmbeddingConfigSpec spec(
       {.optimization_parameters = tpu::StochasticGradientDescentParameters{.learning_rate = 1.0},
        .feature_to_config_dict = {{"x", tpu::v1::FeatureOptions{.table_id = "t"}}},
@@ -336,8 +339,8 @@ TEST(TPUEstimator, TakesTablesAndFeaturesByDicts) {
   EXPECT_NE(std::ranges::find(keys, "model/t"), keys.end());
 }
 
-TEST(TPUEstimator, GivesSequencesAndTheirLengths) {
-  const TempFolder folder;
+TEST(TPUEstimator, ReturnsSequencesAndTheirLengths) {
+  const TemporaryFolder folder;
   const Column steps =
       tpu::embedding_column(fc::sequence_categorical_column_with_identity("s", 4), 1,
                             {.initializer = initializers::ones(), .max_sequence_length = 2});
@@ -358,8 +361,8 @@ TEST(TPUEstimator, GivesSequencesAndTheirLengths) {
   }
 }
 
-TEST(TPUEstimator, TakesOrdinaryColumnsOnTheHostOnly) {
-  const TempFolder folder;
+TEST(TPUEstimator, AcceptsOrdinaryColumnsOnTheHostOnly) {
+  const TemporaryFolder folder;
   const Column ordinary = fc::embedding_column(fc::categorical_column_with_identity("x", 4), 1,
                                                {.initializer = initializers::zeros()});
   TPUEstimatorOptions options =
@@ -370,7 +373,7 @@ TEST(TPUEstimator, TakesOrdinaryColumnsOnTheHostOnly) {
 }
 
 TEST(TPUEstimator, LooksTensorCoreColumnsUpInTheModel) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Column core =
       column("x", 1, {.embedding_lookup_device = "tpu_tensor_core", .tensor_core_width = 2});
   const auto options =
@@ -378,8 +381,8 @@ TEST(TPUEstimator, LooksTensorCoreColumnsUpInTheModel) {
   EXPECT_EQ(trained(options, {"x"}, 2), Values({-2}));
 }
 
-TEST(TPUEstimator, RefusesColumnsWhoseDeviceDoesNotServeTheMode) {
-  const TempFolder folder;
+TEST(TPUEstimator, RejectsColumnsWhoseDeviceDoesNotServeTheMode) {
+  const TemporaryFolder folder;
   const Column host = column("x", 1, {.embedding_lookup_device = "cpu"});
   TPUEstimator trains(
       small(folder / "a", linear({host}, {1}), EmbeddingConfigSpec(sgd_spec({host}, 1))));
@@ -392,15 +395,15 @@ TEST(TPUEstimator, RefusesColumnsWhoseDeviceDoesNotServeTheMode) {
   EXPECT_THROW(predicts.predict(ones({"x"})), ValueError);
 }
 
-TEST(TPUEstimator, RefusesColumnsThatTheModelDoesNotUse) {
-  const TempFolder folder;
+TEST(TPUEstimator, RejectsColumnsThatTheModelDoesNotUse) {
+  const TemporaryFolder folder;
   const std::vector<Column> columns = {column("x"), column("y")};
   TPUEstimator estimator(small(folder / "run", linear({columns[0]}, {1, 1}),
                                EmbeddingConfigSpec(sgd_spec(columns, 1))));
   EXPECT_THROW(estimator.train(ones({"x", "y"}), {.steps = 1}), RuntimeError);
 }
 
-TEST(TPUEstimator, RefusesAColumnInTwoScopesUnlessItIsShared) {
+TEST(TPUEstimator, RejectsAColumnInTwoScopesUnlessItIsShared) {
   const auto twice = [](const Column& c) -> ModelFn {
     return [=](const Tensors& features, const Tensors&, ModeKeys mode) {
       const Tensor a = layers::DenseFeatures({.feature_columns = {c}})(features).tensor();
@@ -411,7 +414,7 @@ TEST(TPUEstimator, RefusesAColumnInTwoScopesUnlessItIsShared) {
                            .optimizer = optimizers::SGD({})};
     };
   };
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Column plain = column("x");
   TPUEstimator refused(
       small(folder / "a", twice(plain), EmbeddingConfigSpec(sgd_spec({plain}, 1))));
@@ -423,8 +426,8 @@ TEST(TPUEstimator, RefusesAColumnInTwoScopesUnlessItIsShared) {
   EXPECT_NO_THROW(taken.train(ones({"x"}), {.steps = 1}));
 }
 
-TEST(TPUEstimator, RefusesBadOptions) {
-  const TempFolder folder;
+TEST(TPUEstimator, RejectsInvalidOptions) {
+  const TemporaryFolder folder;
   const auto with = [&](auto change) {
     TPUEstimatorOptions options = small(folder / "run", linear({column("x")}, {1, 1}), {}, 2);
     change(options);
@@ -455,8 +458,8 @@ TEST(TPUEstimator, RefusesBadOptions) {
                RuntimeError);
 }
 
-TEST(TPUEstimator, RefusesSpecsThatLackWhatTheModeNeeds) {
-  const TempFolder folder;
+TEST(TPUEstimator, RejectsIncompleteSpecs) {
+  const TemporaryFolder folder;
   const auto returning = [&](const EstimatorSpec& spec) {
     return TPUEstimator(small(folder / "run",
                               [=](const Tensors& features, const Tensors&, ModeKeys mode) {
@@ -481,7 +484,7 @@ TEST(TPUEstimator, RefusesSpecsThatLackWhatTheModeNeeds) {
 }
 
 TEST(TPUEstimator, ANaNLossEndsTrainingAndChangesNothing) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Column x = column("x", 1);
   const auto spec = EmbeddingConfigSpec(sgd_spec({x}, 1));
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -491,7 +494,7 @@ TEST(TPUEstimator, ANaNLossEndsTrainingAndChangesNothing) {
 }
 
 TEST(TPUEstimator, ChecksPointsOfLoopsOnly) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Column x = column("x", 1);
   TPUEstimatorOptions options =
       small(folder / "run", linear({x}, {1}), EmbeddingConfigSpec(sgd_spec({x}, 1)));
@@ -507,8 +510,8 @@ TEST(TPUEstimator, ChecksPointsOfLoopsOnly) {
   EXPECT_EQ(saved, (std::set<std::string>{"model.ckpt-4", "model.ckpt-8", "model.ckpt-10"}));
 }
 
-TEST(TPUEstimator, TrainsOncePerRowOfDataWithoutSteps) {
-  const TempFolder folder;
+TEST(TPUEstimator, TrainsOneEpochWithoutSteps) {
+  const TemporaryFolder folder;
   const Column x = column("x", 1);
   TPUEstimatorOptions options =
       small(folder / "run", linear({x}, {1}), EmbeddingConfigSpec(sgd_spec({x}, 1)), 2);
@@ -516,9 +519,9 @@ TEST(TPUEstimator, TrainsOncePerRowOfDataWithoutSteps) {
   EXPECT_EQ(estimator.train(ones({"x"}, 7)).global_step, 3);  // the seventh row is skipped
 }
 
-TEST(TPUEstimator, KeepsLookupStatisticsWhichChangeNothing) {
+TEST(TPUEstimator, LookupStatisticsDoNotChangeTraining) {
   std::vector<Values> found;
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const bool profiled : {false, true, true}) {
     const Clicks model;
     TPUEstimatorOptions options = model.options((folder / ("run" + std::to_string(found.size()))));

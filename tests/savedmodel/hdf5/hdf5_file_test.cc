@@ -1,3 +1,4 @@
+// Tests savedmodel/hdf5/.
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
 #include <array>
@@ -7,11 +8,20 @@
 #include <hdf5.h>
 #include <sys/resource.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::hdf5_file_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 using Charset = Hdf5Writer::Charset;
 
@@ -22,7 +32,7 @@ void expect_same(const Tensor& a, const Tensor& b) {
 }
 
 TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Tensor f32 = Tensor::from<float>({1.5f, -2, 3}, {3, 1});
   const Tensor f64 = Tensor::from<double>({0.1, 1e300}, {2});
   const Tensor i32 = Tensor::from<int32_t>({-1, 2147483647}, {1, 2});
@@ -91,15 +101,15 @@ void write_many(const std::string& path, int64_t values) {
 }
 
 // Values under 64 KiB are written to the disk when their dataset or the file is closed.
-TEST(Hdf5FileTest, ADiskThatIsFullAtAnyByteIsAnErrorThatNamesTheFile) {
+TEST(Hdf5FileTest, AFullDiskAtAnyByteIsAnErrorThatNamesTheFile) {
   for (const int64_t values : {100, 20000}) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_many(folder / "right.h5", values);
     const std::string right = read_bytes(folder / "right.h5");
     for (size_t limit = 0; limit < right.size(); limit += right.size() / 97) {
       const FullDisk full(limit);
       const std::string message = message_of<IoError>([&] { write_many(folder / "a.h5", values); });
-      EXPECT_NE(message.find(folder / "a.h5"), std::string::npos) << message;
+      EXPECT_THAT(message, HasSubstr(folder / "a.h5"));
       EXPECT_FALSE(std::filesystem::exists(folder / "a.h5")) << limit;
     }
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
@@ -108,8 +118,8 @@ TEST(Hdf5FileTest, ADiskThatIsFullAtAnyByteIsAnErrorThatNamesTheFile) {
   }
 }
 
-TEST(Hdf5FileTest, BytesThatChangeOnTheDiskAreNoticedBeforeTheFileIsInPlace) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, ChangedBytesAreDetectedBeforeTheFileIsRenamed) {
+  const TemporaryFolder folder;
   for (const bool rows : {false, true}) {
     Hdf5Writer file(folder / "a.h5");
     const Tensor values = Tensor::full({40, 1000}, 1.5F);  // too large to be buffered
@@ -125,22 +135,20 @@ TEST(Hdf5FileTest, BytesThatChangeOnTheDiskAreNoticedBeforeTheFileIsInPlace) {
     ASSERT_NE(at, std::string::npos);
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(at + 100000) << 'x';
     const std::string message = message_of<IoError>([&] { file.commit(); });
-    EXPECT_NE(message.find((folder / "a.h5") + ", table: the bytes read back differ"),
-              std::string::npos)
-        << message;
+    EXPECT_THAT(message, HasSubstr((folder / "a.h5") + ", table: the bytes read back differ"));
     EXPECT_FALSE(std::filesystem::exists(folder / "a.h5"));
   }
 }
 
-TEST(Hdf5FileTest, RowsOfAnotherDtypeAreRefused) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, RowsOfAnotherDtypeAreRejected) {
+  const TemporaryFolder folder;
   Hdf5Writer file(folder / "a.h5");
   file.create_dataset("rows", {.shape = {2, 3}, .dtype = DType::kFloat32});
   EXPECT_THROW(file.write_rows("rows", 0, Tensor::zeros({1, 3}, DType::kInt32)), IoError);
 }
 
 TEST(Hdf5FileTest, KeepsScalarsAndTensorsWithoutElements) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("scalar", Tensor::scalar<int64_t>(7));
@@ -154,7 +162,7 @@ TEST(Hdf5FileTest, KeepsScalarsAndTensorsWithoutElements) {
 }
 
 TEST(Hdf5FileTest, ReadsNumbersAsAnotherDtype) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("x", Tensor::from<double>({0.5, 2}, {2}));
@@ -167,7 +175,7 @@ TEST(Hdf5FileTest, ReadsNumbersAsAnotherDtype) {
 }
 
 TEST(Hdf5FileTest, RowsAreWrittenAndReadInPieces) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Tensor whole = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {5, 2});
   {
     Hdf5Writer file(folder / "rows.h5");
@@ -187,7 +195,7 @@ TEST(Hdf5FileTest, RowsAreWrittenAndReadInPieces) {
 }
 
 TEST(Hdf5FileTest, KeepsAttributes) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.create_group("g");
@@ -209,7 +217,7 @@ TEST(Hdf5FileTest, KeepsAttributes) {
 }
 
 TEST(Hdf5FileTest, ListsOfNamesAreReadAsWritten) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::vector<std::string> names = {"dense", "", "dense_1"};
   {
     Hdf5Writer file(folder / "a.h5");
@@ -227,7 +235,7 @@ TEST(Hdf5FileTest, ListsOfNamesAreReadAsWritten) {
 // 53 names of 1300 bytes: 49 fit into 64512 bytes, so there are two parts, of which the first is
 // longer.
 TEST(Hdf5FileTest, LongListsAreSplitIntoNearEqualParts) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::vector<std::string> names;
   for (int i = 0; i < 53; ++i) {
     names.push_back(std::to_string(100 + i) + std::string(1297, 'n'));
@@ -246,7 +254,7 @@ TEST(Hdf5FileTest, LongListsAreSplitIntoNearEqualParts) {
 }
 
 TEST(Hdf5FileTest, ListsOfManyShortNamesAreKept) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::vector<std::string> names;
   for (int i = 0; i < 10000; ++i) names.push_back("n" + std::to_string(i));
   {
@@ -258,7 +266,7 @@ TEST(Hdf5FileTest, ListsOfManyShortNamesAreKept) {
 }
 
 TEST(Hdf5FileTest, ChildrenAreSortedByName) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.create_group("g/b");
@@ -276,7 +284,7 @@ TEST(Hdf5FileTest, ChildrenAreSortedByName) {
 }
 
 TEST(Hdf5FileTest, AppearsOnlyWhenCommitted) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_bytes(folder / "a.h5", "old");
   {
     Hdf5Writer file(folder / "a.h5");
@@ -288,7 +296,7 @@ TEST(Hdf5FileTest, AppearsOnlyWhenCommitted) {
 }
 
 TEST(Hdf5FileTest, EqualContentsMakeEqualBytes) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const char* name : {"a.h5", "b.h5"}) {
     Hdf5Writer file(folder / name);
     file.write("g/x", Tensor::from<float>({1, 2}, {2}));
@@ -299,7 +307,7 @@ TEST(Hdf5FileTest, EqualContentsMakeEqualBytes) {
 }
 
 TEST(Hdf5FileTest, ANulInAStringIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   Hdf5Writer file(folder / "a.h5");
   const std::string nul("a\0b", 3);
   EXPECT_THROW(file.write_attribute("/", "a", nul), ValueError);
@@ -308,7 +316,7 @@ TEST(Hdf5FileTest, ANulInAStringIsAnError) {
 }
 
 TEST(Hdf5FileTest, ErrorsNameFileAndObject) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("g/x", Tensor::from<float>({1, 2}, {2}));
@@ -326,13 +334,13 @@ TEST(Hdf5FileTest, ErrorsNameFileAndObject) {
            message_of<IoError>([&] { file.string_list("g", "n"); }),
            message_of<IoError>([&] { file.children("g/none"); }),
        }) {
-    EXPECT_NE(message.find(folder / "a.h5"), std::string::npos) << message;
-    EXPECT_NE(message.find(", g"), std::string::npos) << message;
+    EXPECT_THAT(message, HasSubstr(folder / "a.h5"));
+    EXPECT_THAT(message, HasSubstr(", g"));
   }
 }
 
-TEST(Hdf5FileTest, WhatIsNoHdf5FileIsAnError) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, InvalidFilesAreErrors) {
+  const TemporaryFolder folder;
   write_bytes(folder / "text", "no HDF5");
   write_bytes(folder / "empty", "");
   EXPECT_THROW(Hdf5File(folder / "none"), IoError);
@@ -348,8 +356,8 @@ std::string eight_bytes(uint64_t value) {
   return out;
 }
 
-TEST(Hdf5FileTest, ASizeThatTheFileCannotHoldIsAnError) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, AnImpossibleSizeIsAnError) {
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("x", Tensor::zeros({12347}));
@@ -367,7 +375,7 @@ TEST(Hdf5FileTest, ASizeThatTheFileCannotHoldIsAnError) {
 }
 
 TEST(Hdf5FileTest, AGroupInItselfIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const H5F_libver_t oldest : {H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST}) {
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, oldest, H5F_LIBVER_LATEST);
@@ -381,8 +389,8 @@ TEST(Hdf5FileTest, AGroupInItselfIsAnError) {
   }
 }
 
-TEST(Hdf5FileTest, AMemberWithoutAProperNameIsAnError) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, AnInvalidMemberNameIsAnError) {
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.create_group("aname");
@@ -400,8 +408,8 @@ TEST(Hdf5FileTest, AMemberWithoutAProperNameIsAnError) {
   }
 }
 
-TEST(Hdf5FileTest, NothingIsReadBehindTheEndThatTheFileTells) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, NothingIsReadBeyondTheDeclaredEnd) {
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("x", Tensor::zeros({1000}));
@@ -415,8 +423,8 @@ TEST(Hdf5FileTest, NothingIsReadBehindTheEndThatTheFileTells) {
   EXPECT_THROW(Hdf5File(folder / "b.h5"), IoError);
 }
 
-TEST(Hdf5FileTest, AnObjectHeaderHasItsMessagesAndNoOthers) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, WrongSizesInObjectHeadersAreErrors) {
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("x", Tensor::zeros({10}));
@@ -437,8 +445,8 @@ TEST(Hdf5FileTest, AnObjectHeaderHasItsMessagesAndNoOthers) {
   }
 }
 
-TEST(Hdf5FileTest, ADatasetThatUnpacksOutOfProportionIsRefused) {
-  const TempFolder folder;
+TEST(Hdf5FileTest, ADecompressionBombIsRejected) {
+  const TemporaryFolder folder;
   const hid_t file =
       H5Fcreate((folder / "bomb.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hsize_t rows = 20, columns = 1 << 20;
@@ -457,11 +465,11 @@ TEST(Hdf5FileTest, ADatasetThatUnpacksOutOfProportionIsRefused) {
   H5Fclose(file);
   const Hdf5File bomb(folder / "bomb.h5");
   const std::string message = message_of<IoError>([&] { bomb.read("zeros"); });
-  EXPECT_NE(message.find("bomb.h5, zeros: unpacks from "), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("bomb.h5, zeros: unpacks from "));
 }
 
 TEST(Hdf5FileTest, SoftLinksAreNotFollowed) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     file.write("x", Tensor::scalar<float>(1));
@@ -475,7 +483,7 @@ TEST(Hdf5FileTest, SoftLinksAreNotFollowed) {
   bytes.replace(entry + 24, 4, bytes.substr(entry, 4));  // to its own name
   write_bytes(folder / "b.h5", bytes);
   const Hdf5File file(folder / "b.h5");
-  EXPECT_NE(message_of<IoError>([&] { file.read("x"); }).find("soft"), std::string::npos);
+  EXPECT_THAT(message_of<IoError>([&] { file.read("x"); }), HasSubstr("soft"));
 }
 
 }  // namespace keel::hdf5_file_test

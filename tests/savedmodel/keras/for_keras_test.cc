@@ -1,36 +1,41 @@
+// Tests savedmodel/keras/dialect/keras_interactions.cc.
 #include <keel/savedmodel/keras/for_keras.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/interaction/feature_cross.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/expectations.h"
+#include "tests/support/keras_archives.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::for_keras_test {
 
 using layers::Dense;
 using layers::TPUEmbedding;
-
-std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_support::config_in;
+using testing_support::expect_near;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
 
 Table table(const std::string& name, const std::string& combiner = "mean") {
   return make_table({.vocabulary_size = 7, .dim = 2, .combiner = combiner, .name = name});
 }
 
-void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
-}
-
 TEST(ForKerasTest, DenseFeaturesBecomeEmbeddings) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Table users = table("users");
   const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
   const Tensor friends = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "friends"});
@@ -43,8 +48,8 @@ TEST(ForKerasTest, DenseFeaturesBecomeEmbeddings) {
   const ModelHandle same = load_model(folder / "a.keras");
   const Tensors ids = {{"user", Tensor::from<int64_t>({6, 0}, {2})},
                        {"friends", Tensor::from<int64_t>({1, 2, 3, 4, 5, 6}, {2, 3})}};
-  EXPECT_EQ(of(same(ids)["user"]), of(model(ids)["user"]));
-  EXPECT_EQ(of(same(ids)["friends"]), of(model(ids)["friends"]));
+  EXPECT_EQ(values_of(same(ids)["user"]), values_of(model(ids)["user"]));
+  EXPECT_EQ(values_of(same(ids)["friends"]), values_of(model(ids)["friends"]));
   EXPECT_EQ(same->weights().size(), 1U) << "features of one table share its layer";
   for (const auto& layer : same->layers()) EXPECT_NE(layer->class_name(), "TPUEmbedding");
 }
@@ -80,22 +85,22 @@ Tensor dense(const std::vector<float>& values) {
 }
 
 TEST(ForKerasTest, SparseFeaturesOfKnownLengthArePooledByLayersOfKeras) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::vector<float> ids = {6, 1, 2, 2, 5};
   for (const char* combiner : {"sum", "mean", "sqrtn"}) {
     SCOPED_TRACE(combiner);
     const Functional model = pooled(combiner, false);
     const Tensors sparse_ids = {
         {"seen", sparse(Tensor::from<float>(ids, {5}).cast(DType::kInt64))}};
-    const std::vector<float> expected = of(model(sparse_ids));
+    const std::vector<float> expected = values_of(model(sparse_ids));
     save_model(model, folder / "a.keras", {.for_keras = true});
     const Tensors dense_ids = {{"seen", dense(ids).cast(DType::kInt64)},
                                {"seen_weights", dense({1, 1, 1, 1, 1})}};
-    expect_near(of(load_model(folder / "a.keras")(dense_ids)), expected);
+    expect_near(values_of(load_model(folder / "a.keras")(dense_ids)), expected, {.absolute = 1e-6});
   }
 }
 
-TEST(ForKerasTest, WeightsOfAFeatureStayAnInput) {
+TEST(ForKerasTest, FeatureWeightsRemainAnInput) {
   const std::vector<float> ids = {6, 1, 2, 2, 5};
   const std::vector<float> weights = {1, 2, 0.5, 3, 1};
   for (const char* combiner : {"sum", "sqrtn"}) {
@@ -104,18 +109,19 @@ TEST(ForKerasTest, WeightsOfAFeatureStayAnInput) {
     const Tensors sparse_ids = {{"seen", sparse(Tensor::from<float>(ids, {5}).cast(DType::kInt64))},
                                 {"times", sparse(Tensor::from<float>(weights, {5}))}};
     const Tensors dense_ids = {{"seen", dense(ids).cast(DType::kInt64)}, {"times", dense(weights)}};
-    expect_near(of(keras_model_of(*model)(dense_ids)), of(model(sparse_ids)));
+    expect_near(values_of(keras_model_of(*model)(dense_ids)), values_of(model(sparse_ids)),
+                {.absolute = 1e-6});
   }
 }
 
 template <class Fn>
 void expect_refused(const char* feature, const char* reason, Fn fn) {
   const std::string message = message_of<ValueError>(fn);
-  EXPECT_NE(message.find(feature), std::string::npos) << message;
-  EXPECT_NE(message.find(reason), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr(feature));
+  EXPECT_THAT(message, HasSubstr(reason));
 }
 
-TEST(ForKerasTest, WhatKerasHasNotIsRefusedByFeatureAndReason) {
+TEST(ForKerasTest, UnsupportedFeaturesAreRejectedWithTheirReason) {
   expect_refused("'seen'", "mean", [] { keras_model_of(*pooled("mean", true)); });
 
   const auto ragged = [](const FeatureConfig& feature) {
@@ -130,14 +136,31 @@ TEST(ForKerasTest, WhatKerasHasNotIsRefusedByFeatureAndReason) {
   });
 }
 
-TEST(ForKerasTest, AModelOfLayersThatKerasHasIsSavedAsItIs) {
+TEST(ForKerasTest, AModelOfKerasLayersIsSavedUnchanged) {
   const Sequential model(
       {.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 2}}), Dense({.units = 1})}});
   EXPECT_EQ(&*keras_model_of(*model), &*model);
 }
 
-TEST(ForKerasTest, ModelsInTheModelAreRewrittenToo) {
-  const TempFolder folder;
+// Without for_keras, layers keep their classes and name the package that has them.
+TEST(ForKerasTest, OtherFilesNameThePackageOfEachLayer) {
+  const TemporaryFolder folder;
+  const Functional model = pooled("sum", false);
+  const Tensor crossed = layers::FeatureCross({.name = "cross"})(model->outputs()).tensor();
+  const Functional whole({.inputs = model->inputs(), .outputs = Dense({.units = 1})(crossed)});
+  save_model(whole, folder / "a.keras");
+  std::vector<std::string> packages;
+  const Config config = config_in(folder / "a.keras");
+  for (const Config& layer : config["config"]["layers"].items()) {
+    packages.push_back(layer["module"].string() + " " + to_json(layer["registered_name"]));
+  }
+  EXPECT_THAT(packages,
+              ElementsAre("keras.layers null", "keel.layers \"keel>TPUEmbedding\"",
+                          "keras_rs.layers \"keras_rs>FeatureCross\"", "keras.layers null"));
+}
+
+TEST(ForKerasTest, NestedModelsAreRewritten) {
+  const TemporaryFolder folder;
   const auto ids_named = [](const char* name) {
     return layers::input({.shape = {3}, .dtype = DType::kInt64, .name = name});
   };
@@ -159,14 +182,14 @@ TEST(ForKerasTest, ModelsInTheModelAreRewrittenToo) {
     const ModelHandle same = load_model(folder / "a.keras");
     EXPECT_EQ(same->weights().size(), std::string(dtype) == "int8" ? 4U : 3U) << "one table";
     for (size_t i = 0; i < 2; ++i) {
-      const std::vector<float> x = of(same(batch)[i]), y = of(model(batch)[i]);
+      const std::vector<float> x = values_of(same(batch)[i]), y = values_of(model(batch)[i]);
       ASSERT_EQ(x.size(), y.size());
       for (size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(x[j], y[j], dtype[0] == 'i' ? 0.02 : 0);
     }
   }
 }
 
-TEST(ForKerasTest, AModelInTheModelWithSparseInputsIsRefused) {
+TEST(ForKerasTest, ANestedModelWithSparseInputsIsRejected) {
   const Functional inner = pooled("sum", false);
   const SparseTensor ids =
       layers::sparse_input({.shape = {3}, .dtype = DType::kInt64, .name = "outer_ids"});
@@ -186,7 +209,7 @@ void expect_no_layer_of_keras_rs(const Layer& layer) {
 // The vectors (1, 2), (3, 4) and (5, 6) have the dot products 11, 17 and 39, and 5, 25 and 61 with
 // themselves.
 TEST(ForKerasTest, DotInteractionBecomesLayersOfKeras) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Tensors x =
       Tensors::list({Tensor::from<float>({1, 2}, {1, 2}), Tensor::from<float>({3, 4}, {1, 2}),
                      Tensor::from<float>({5, 6}, {1, 2})});
@@ -205,21 +228,21 @@ TEST(ForKerasTest, DotInteractionBecomesLayersOfKeras) {
                {.for_keras = true});
     const ModelHandle of_list = load_model(folder / "list.h5");
     expect_no_layer_of_keras_rs(*of_list);
-    expect_near(of(of_list(x)), expected);
+    expect_near(values_of(of_list(x)), expected, {.absolute = 1e-6});
 
     const Tensor input = layers::input({.shape = {3, 2}, .name = "x"});
     save_model(Functional({.inputs = input, .outputs = interaction()(Tensors(input))}),
                folder / "stacked.keras", {.for_keras = true});
     const ModelHandle of_stack = load_model(folder / "stacked.keras");
     expect_no_layer_of_keras_rs(*of_stack);
-    expect_near(of(of_stack(Tensors(stacked))), expected);
+    expect_near(values_of(of_stack(Tensors(stacked))), expected, {.absolute = 1e-6});
   }
 }
 
 // x0 (W x + b + s x) + x with W = [[1, 2], [3, 4]] (applied as x W), b = (1, -1), s = 0.5,
 // x0 = (1, 2), x = (3, -1): x W = (0, 2), so (1 (0 + 1 + 1.5) + 3, 2 (2 - 1 - 0.5) - 1).
 TEST(ForKerasTest, FeatureCrossBecomesLayersOfKeras) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const layers::FeatureCross cross({.diag_scale = 0.5, .name = "cross"});
   const Tensors inputs = Tensors::list(
       {layers::input({.shape = {2}, .name = "x0"}), layers::input({.shape = {2}, .name = "x"})});
@@ -234,12 +257,12 @@ TEST(ForKerasTest, FeatureCrossBecomesLayersOfKeras) {
   save_model(outer, folder / "cross.keras", {.for_keras = true});
   const ModelHandle same = load_model(folder / "cross.keras");
   expect_no_layer_of_keras_rs(*same);
-  expect_near(of(same(x)), {5.5, 0});
-  expect_near(of(outer(x)), {5.5, 0});
+  expect_near(values_of(same(x)), {5.5, 0}, {.absolute = 1e-6});
+  expect_near(values_of(outer(x)), {5.5, 0}, {.absolute = 1e-6});
 }
 
-TEST(ForKerasTest, AFeatureCrossThatIsCalledTwiceKeepsOneSetOfWeights) {
-  const TempFolder folder;
+TEST(ForKerasTest, ASharedFeatureCrossKeepsOneSetOfWeights) {
+  const TemporaryFolder folder;
   const layers::FeatureCross cross({.projection_dim = 1, .pre_activation = "tanh"});
   const Tensor x0 = layers::input({.shape = {3}, .name = "x0"});
   const Tensor once = cross(Tensors(x0)).tensor();
@@ -249,10 +272,10 @@ TEST(ForKerasTest, AFeatureCrossThatIsCalledTwiceKeepsOneSetOfWeights) {
   expect_no_layer_of_keras_rs(*same);
   EXPECT_EQ(same->weights().size(), 3U);
   const Tensors x(Tensor::from<float>({1, -2, 0.5, 3, 0, 1}, {2, 3}));
-  expect_near(of(same(x)), of(model(x)));
+  expect_near(values_of(same(x)), values_of(model(x)), {.absolute = 1e-6});
 }
 
-TEST(ForKerasTest, AModelThatIsNotFunctionalIsRefusedIfItHasSuchLayers) {
+TEST(ForKerasTest, NonFunctionalModelsWithSuchLayersAreRejected) {
   const TPUEmbedding embedding(
       {.feature_config = Nest<FeatureConfig>(FeatureConfig{.table = table("t")}), .name = "e"});
   const Sequential model({.layers = {embedding}, .name = "s"});

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
@@ -13,9 +14,15 @@
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/expectations.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::keras_files_test {
+
+using testing::HasSubstr;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -106,14 +113,12 @@ std::vector<Tensor> predict(Model& model, const Tensors& inputs) {
   return out;
 }
 
-void expect_near(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
-                 double tolerance) {
+void expect_all_near(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                     double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_EQ(actual[i].shape(), expected[i].shape());
-    const auto a = actual[i].to_vector<float>();
-    const auto e = expected[i].to_vector<float>();
-    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], e[k], tolerance) << i << ", " << k;
+    SCOPED_TRACE(i);
+    testing_support::expect_near(actual[i], expected[i], {.absolute = tolerance});
   }
 }
 
@@ -171,15 +176,15 @@ int for_each_case(Fn fn, bool once = false) {
   return count;
 }
 
-TEST(KerasFilesTest, ModelsOfEveryFormatPredictWhatKerasDoes) {
+TEST(KerasFilesTest, ModelsOfEveryFormatPredictAsKeras) {
   const int count = for_each_case([](Model& model, const Case& example) {
-    expect_near(predict(model, inputs_of(model, example)), example.expected, kTolerance);
+    expect_all_near(predict(model, inputs_of(model, example)), example.expected, kTolerance);
   });
   EXPECT_GE(count, 10);
 }
 
-TEST(KerasFilesTest, ModelsWrittenAgainPredictTheSameBits) {
-  const TempFolder folder;
+TEST(KerasFilesTest, ResavedModelsPredictTheSameBits) {
+  const TemporaryFolder folder;
   for_each_case(
       [&](Model& model, const Case& example) {
         const Tensors inputs = inputs_of(model, example);
@@ -200,7 +205,7 @@ TEST(KerasFilesTest, ModelsWrittenAgainPredictTheSameBits) {
       true);
 }
 
-TEST(KerasFilesTest, TrainingGoesOnAsInKeras) {
+TEST(KerasFilesTest, TrainingContinuesAsInKeras) {
   int count = 0;
   for (const fs::path& file : files(".train.json")) {
     const std::string name = stem(file, ".train.json");
@@ -216,7 +221,7 @@ TEST(KerasFilesTest, TrainingGoesOnAsInKeras) {
     }
     std::vector<Tensor> after;
     for (const Config& output : training["outputs_after"].items()) after.push_back(tensor(output));
-    expect_near(predict(*model, inputs), after, kTrainingTolerance);
+    expect_all_near(predict(*model, inputs), after, kTrainingTolerance);
     EXPECT_EQ(model->optimizer()->iterations(), training["iterations_after"].integer());
     ++count;
   }
@@ -224,7 +229,7 @@ TEST(KerasFilesTest, TrainingGoesOnAsInKeras) {
 }
 
 TEST(KerasFilesTest, OptimizersContinueFromArchivesWrittenHere) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const fs::path& file : files(".train.json")) {
     const std::string name = stem(file, ".train.json");
     SCOPED_TRACE(name);
@@ -239,7 +244,7 @@ TEST(KerasFilesTest, OptimizersContinueFromArchivesWrittenHere) {
   }
 }
 
-TEST(KerasFilesTest, FilesOfKeras2PredictWhatItRecorded) {
+TEST(KerasFilesTest, FilesOfKeras2PredictTheRecordedValues) {
   const std::vector<fs::path> models = files("_model.h5");
   if (models.empty()) GTEST_SKIP() << "no folder of $KEEL_KERAS_DIRS has files *_model.h5";
   for (const fs::path& file : models) {
@@ -250,11 +255,11 @@ TEST(KerasFilesTest, FilesOfKeras2PredictWhatItRecorded) {
     const std::vector<Tensor> expected = {
         record.read("predictions/" + record.children("predictions")[0])};
     const ModelHandle model = load_model(file);
-    expect_near(predict(*model, inputs), expected, kTolerance);
+    expect_all_near(predict(*model, inputs), expected, kTolerance);
     for (const bool by_name : {false, true}) {
       set_to_zero(*model);
       load_weights(model, name + "_weights.h5", {.by_name = by_name});
-      expect_near(predict(*model, inputs), expected, kTolerance);
+      expect_all_near(predict(*model, inputs), expected, kTolerance);
     }
   }
 }
@@ -267,7 +272,7 @@ std::optional<std::string> find(const std::string& name) {
   return std::nullopt;
 }
 
-TEST(KerasFilesTest, ARecommenderThatOthersTrainedIsRead) {
+TEST(KerasFilesTest, AThirdPartyRecommenderIsRead) {
   const auto file = find("ncf_keras3.keras");
   if (!file) GTEST_SKIP() << "no folder of $KEEL_KERAS_DIRS has ncf_keras3.keras";
   const ModelHandle model = load_model(*file, {.compile = true});
@@ -315,14 +320,14 @@ class NestedDenseModel final : public Model {
   std::optional<layers::Dense> last_;
 };
 
-TEST(KerasFilesTest, AModelOfAClassOfOnesOwnIsRead) {
+TEST(KerasFilesTest, AModelOfAUserClassIsRead) {
   const auto file = find("nested_container.keras");
   if (!file) GTEST_SKIP() << "no folder of $KEEL_KERAS_DIRS has nested_container.keras";
   EXPECT_THROW(load_model(*file), ValueError) << "before it is registered";
   layer_registry().add<NestedDenseModel>();
   const ModelHandle model = load_model(*file, {.compile = true});
   EXPECT_FALSE(model->compiled());
-  const TempFolder folder;
+  const TemporaryFolder folder;
   save_model(model, folder / "again.keras");
   const ModelHandle again = load_model(*file);
   set_to_zero(*again);
@@ -346,7 +351,7 @@ TEST(KerasFilesTest, WeightsOfAModelOfKeras2AreLoadedByName) {
       {.inputs = ids, .outputs = layers::Dense({.units = 465, .name = "output"})(own(rows))});
   const std::vector<std::string> left = load_weights(model, *path, {.by_name = true});
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_NE(left[0].find("layer 'own' is not in"), std::string::npos);
+  EXPECT_THAT(left[0], HasSubstr("layer 'own' is not in"));
   EXPECT_EQ(model->get_layer("embedding")->weights()[0].read().to_vector<float>(),
             file.read("embedding/embedding/embeddings:0").to_vector<float>());
   EXPECT_EQ(model->get_layer("output")->weights()[1].read().to_vector<float>(),

@@ -3,17 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/core/identity.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::keras_layout_test {
 
 using layers::Dense;
+using testing_support::TemporaryFolder;
 using Input = LayerHandle<InputLayer>;
 
 Sequential model_of(const std::vector<LayerHandle<Layer>>& layers) {
@@ -71,7 +72,7 @@ class OpenFile {
 };
 
 TEST(KerasLayoutTest, AttributesOfWholeModels) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   model->compile({.optimizer = "adam", .loss = "mse"});
   save_model(model, folder / "a.h5");
@@ -89,7 +90,7 @@ TEST(KerasLayoutTest, AttributesOfWholeModels) {
 }
 
 TEST(KerasLayoutTest, AttributesOfWeightFiles) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   model->compile({.optimizer = "adam", .loss = "mse"});
   save_weights(model, folder / "a.weights.h5");
@@ -105,7 +106,7 @@ TEST(KerasLayoutTest, AttributesOfWeightFiles) {
 }
 
 TEST(KerasLayoutTest, DatasetsAreContiguousLittleEndianFloats) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   save_model(mlp(), folder / "a.h5");
   const OpenFile file(folder / "a.h5");
   const hid_t dataset = H5Dopen2(file, "/model_weights/one/one/kernel:0", H5P_DEFAULT);
@@ -115,7 +116,7 @@ TEST(KerasLayoutTest, DatasetsAreContiguousLittleEndianFloats) {
 }
 
 TEST(KerasLayoutTest, NamesBeyondAnObjectHeaderAreSplitIntoNearEqualParts) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::vector<LayerHandle<Layer>> layers;
   for (int i = 0; i < 53; ++i) {
     layers.push_back(layers::Identity({.name = str("n", 100 + i, std::string(1296, 'x'))}));

@@ -1,32 +1,39 @@
 // Tests save_weights and load_weights: files with only weights, in the legacy layout and in Keras
 // 3's layout.
+// Tests savedmodel/keras/internal/keras_weights_h5.cc.
 #include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/interaction/feature_cross.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/layer_types.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/normalization/batch_normalization.h>
-#include <keel/layers/sublayer_attributes.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::keras_weights_test {
 
 using layers::Dense;
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
 using Input = LayerHandle<InputLayer>;
 using Names = std::vector<std::string>;
 
 Tensor batch() { return Tensor::from<float>({1, -2, 3, 4, 5, -6}, {2, 3}); }
-std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
 
 Sequential mlp(int64_t units = 2, const std::string& second = "two") {
   return Sequential(
@@ -36,30 +43,30 @@ Sequential mlp(int64_t units = 2, const std::string& second = "two") {
 }
 
 TEST(KerasWeightsTest, WeightsOfBothFormatsAreTheSameBitsWhenLoaded) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   for (const char* name : {"a.h5", "a.hdf5", "a.weights.h5"}) {
     const Sequential other = mlp();
-    ASSERT_NE(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    ASSERT_NE(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch()))));
     save_weights(model, folder / name);
     EXPECT_TRUE(load_weights(other, folder / name).empty());
-    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch()))));
   }
 }
 
-TEST(KerasWeightsTest, WeightsOfWholeModelsAreLoadedToo) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, WeightsOfWholeModelsAreLoaded) {
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   for (const char* name : {"a.h5", "a.keras"}) {
     save_model(model, folder / name);
     const Sequential other = mlp();
     load_weights(other, folder / name);
-    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch()))));
   }
 }
 
-TEST(KerasWeightsTest, TheLegacyLayoutStandsAtTheRoot) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, TheLegacyLayoutIsAtTheRoot) {
+  const TemporaryFolder folder;
   save_weights(mlp(), folder / "a.h5");
   const Hdf5File file(folder / "a.h5");
   EXPECT_EQ(file.string_list("/", "layer_names"), (Names{"one", "two"}));
@@ -88,7 +95,7 @@ Functional nested() {
 }
 
 TEST(KerasWeightsTest, GroupsOfKeras3AreNamedByClassAndNumberedInTheModelsOrder) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   save_weights(nested(), folder / "a.weights.h5");
   const Hdf5File file(folder / "a.weights.h5");
   EXPECT_EQ(file.children("/"), (Names{"layers", "vars"}));
@@ -104,8 +111,8 @@ TEST(KerasWeightsTest, GroupsOfKeras3AreNamedByClassAndNumberedInTheModelsOrder)
             (Names{"0", "1", "2", "3"}));
 }
 
-TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKerassSource) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKeras) {
+  const TemporaryFolder folder;
   const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
   const layers::GroupQueryAttention heads(
       {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1});
@@ -120,7 +127,7 @@ TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKerassSource) {
 }
 
 TEST(KerasWeightsTest, TheOptimizersStateFollowsTheIterationsAndTheRate) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   model->compile({.optimizer = optimizers::Adam({.learning_rate = 0.5}), .loss = "mse"});
   model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2})));
@@ -145,46 +152,46 @@ TEST(KerasWeightsTest, TheOptimizersStateFollowsTheIterationsAndTheRate) {
 }
 
 TEST(KerasWeightsTest, ByNameOnlyLayersOfThoseNamesAreLoaded) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   save_weights(model, folder / "a.h5");
   const Sequential other = mlp(2, "new");
-  const auto before = of(other->get_layer("new")->weights()[0].read());
+  const auto before = values_of(other->get_layer("new")->weights()[0].read());
   load_weights(other, folder / "a.h5", {.by_name = true});
-  EXPECT_EQ(of(other->get_layer("one")->weights()[0].read()),
-            of(model->get_layer("one")->weights()[0].read()));
-  EXPECT_EQ(of(other->get_layer("new")->weights()[0].read()), before);
+  EXPECT_EQ(values_of(other->get_layer("one")->weights()[0].read()),
+            values_of(model->get_layer("one")->weights()[0].read()));
+  EXPECT_EQ(values_of(other->get_layer("new")->weights()[0].read()), before);
 }
 
-TEST(KerasWeightsTest, WhatDoesNotFitIsAnErrorAndChangesNothing) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, IncompatibleWeightsAreErrorsAndChangeNothing) {
+  const TemporaryFolder folder;
   for (const char* name : {"a.h5", "a.weights.h5"}) {
     save_weights(mlp(5), folder / name);
     const Sequential other = mlp();
-    const auto before = of(other(Tensors(batch())));
+    const auto before = values_of(other(Tensors(batch())));
     const std::string message = message_of<ValueError>([&] { load_weights(other, folder / name); });
     for (const char* part : {"'two'", "kernel", "(4, 2)", "(4, 5)"}) {
-      EXPECT_NE(message.find(part), std::string::npos) << message;
+      EXPECT_THAT(message, HasSubstr(part));
     }
-    EXPECT_EQ(of(other(Tensors(batch()))), before);
+    EXPECT_EQ(values_of(other(Tensors(batch()))), before);
   }
 }
 
-TEST(KerasWeightsTest, WhatDoesNotFitIsSkippedAndSaidIfThatIsWanted) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, IncompatibleWeightsAreSkippedAndReportedOnRequest) {
+  const TemporaryFolder folder;
   const Sequential model = mlp(5);
   for (const char* name : {"a.h5", "a.weights.h5"}) {
     save_weights(model, folder / name);
     const Sequential other = mlp();
     const Names skipped = load_weights(other, folder / name, {.skip_mismatch = true});
     ASSERT_EQ(skipped.size(), 2U);
-    EXPECT_NE(skipped[0].find("'two'"), std::string::npos) << skipped[0];
-    EXPECT_EQ(of(other->weights()[0].read()), of(model->weights()[0].read()));
+    EXPECT_THAT(skipped[0], HasSubstr("'two'"));
+    EXPECT_EQ(values_of(other->weights()[0].read()), values_of(model->weights()[0].read()));
   }
 }
 
-TEST(KerasWeightsTest, SuffixesAndOptionsWithoutMeaningAreErrors) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, InvalidSuffixesAndOptionsAreErrors) {
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   EXPECT_THROW(save_weights(model, folder / "a.keras"), ValueError);
   EXPECT_THROW(save_weights(model, folder / "a.txt"), ValueError);
@@ -196,7 +203,7 @@ TEST(KerasWeightsTest, SuffixesAndOptionsWithoutMeaningAreErrors) {
 }
 
 TEST(KerasWeightsTest, AModelWithoutWeightsYetIsAnError) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model({.layers = {Dense({.units = 2})}});
   EXPECT_THROW(save_weights(model, folder / "a.h5"), RuntimeError);
   EXPECT_THROW(save_weights(model, folder / "a.weights.h5"), RuntimeError);
@@ -225,20 +232,20 @@ LayerHandle<Towers> towers() {
   return model;
 }
 
-TEST(KerasWeightsTest, AModelThatNoFileCanDescribeSavesItsWeights) {
-  const TempFolder folder;
+TEST(KerasWeightsTest, AModelWithoutAConfigSavesItsWeights) {
+  const TemporaryFolder folder;
   const auto model = towers();
   for (const char* name : {"a.h5", "a.weights.h5"}) {
     save_weights(*model, folder / name);
     const auto other = towers();
     load_weights(*other, folder / name);
-    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch()))));
   }
   EXPECT_EQ(Hdf5File(folder / "a.h5").string_list("/", "layer_names"), (Names{"z", "f", "o"}));
 }
 
 TEST(KerasWeightsTest, AttributesNameTheGroupsOfAModelAsInKeras) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   save_weights(*towers(), folder / "a.weights.h5");
   const Hdf5File file(folder / "a.weights.h5");
   // Attributes in the order of their names. "layers" is one of them and contains the later ones.
@@ -248,7 +255,7 @@ TEST(KerasWeightsTest, AttributesNameTheGroupsOfAModelAsInKeras) {
 }
 
 TEST(KerasWeightsTest, GroupsUnderUnknownAttributesAreFoundByTheNamesOfTheirLayers) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.weights.h5");
     for (const auto& [group, name] : {std::pair("dense1", "one"), std::pair("dense2", "two")}) {
@@ -264,11 +271,11 @@ TEST(KerasWeightsTest, GroupsUnderUnknownAttributesAreFoundByTheNamesOfTheirLaye
   }
   const Sequential model = mlp();
   load_weights(model, folder / "a.weights.h5");
-  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+  EXPECT_EQ(values_of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
 }
 
 TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.weights.h5");
     file.write("_layer_checkpoint_dependencies/dense/vars/0", Tensor::zeros({3, 4}));
@@ -279,13 +286,13 @@ TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
   }
   const Sequential model = mlp();
   load_weights(model, folder / "a.weights.h5");
-  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+  EXPECT_EQ(values_of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
 }
 
 // Keras 2.15 joins the paths of groups with the path separator of the system.
 TEST(KerasWeightsTest, GroupsOfKeras2OnWindowsAreRead) {
   for (const char* layers : {"layers", "_layer_checkpoint_dependencies"}) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     {
       Hdf5Writer file(folder / "a.weights.h5");
       const auto dense = [&](const char* name) { return str(layers, "\\", name, "/vars/"); };
@@ -297,7 +304,7 @@ TEST(KerasWeightsTest, GroupsOfKeras2OnWindowsAreRead) {
     }
     const Sequential model = mlp();
     load_weights(model, folder / "a.weights.h5");
-    EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8})) << layers;
+    EXPECT_EQ(values_of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8})) << layers;
   }
 }
 
@@ -313,7 +320,7 @@ Functional crossed(int64_t projection) {
 // keras_rs stores the weights of FeatureCross in two Dense layers: down_proj_dense, without bias,
 // and dense.
 TEST(KerasWeightsTest, FeatureCrossHasTheGroupsOfKerasRs) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Functional model = crossed(2);
   model->get_layer("cross")->weights()[2].assign(Tensor::from<float>({1, 2, 3}, {3}));
   for (const char* name : {"a.weights.h5", "a.keras"}) {
@@ -334,14 +341,14 @@ TEST(KerasWeightsTest, FeatureCrossHasTheGroupsOfKerasRs) {
     EXPECT_EQ(file.string_attribute("layers/feature_cross/vars", "name"), "cross");
     const Functional other = crossed(2);
     load_weights(other, folder / name);
-    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch())))) << name;
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch())))) << name;
   }
   EXPECT_THROW(load_weights(crossed(0), folder / "a.weights.h5"), ValueError);
 }
 
 // y = x (x W + b) + x, with W the identity and b = (1, 2, 3).
 TEST(KerasWeightsTest, FeatureCrossOfKerasRsAndOfEarlierReleasesIsRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Tensor identity = Tensor::from<float>({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
   for (const char* vars : {"layers/feature_cross/dense/vars", "layers/feature_cross/vars",
                            "cross_of_the_model/dense/vars"}) {
@@ -358,7 +365,7 @@ TEST(KerasWeightsTest, FeatureCrossOfKerasRsAndOfEarlierReleasesIsRead) {
     }
     const Functional model = crossed(0);
     load_weights(model, folder / "a.weights.h5");
-    EXPECT_EQ(of(model(Tensors(Tensor::from<float>({1, -2, 3}, {1, 3})))),
+    EXPECT_EQ(values_of(model(Tensors(Tensor::from<float>({1, -2, 3}, {1, 3})))),
               (std::vector<float>{1 * 2 + 1, -2 * 0 - 2, 3 * 6 + 3}))
         << vars;
   }

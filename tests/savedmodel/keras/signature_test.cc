@@ -1,21 +1,25 @@
+// Tests savedmodel/keras/internal/signature_files.cc.
 #include <keel/savedmodel/keras/signature.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <keel/framework/data/example.h>
+#include <keel/framework/data/tfrecord.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/signature_files.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::signature_test {
 
@@ -23,13 +27,12 @@ using data::FixedLenFeature;
 using data::RaggedFeature;
 using data::VarLenFeature;
 using layers::Dense;
-
-Tensor strings(const std::vector<std::string>& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
-Tensor ints(const std::vector<int64_t>& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_support::ids;
+using testing_support::message_of;
+using testing_support::strings;
+using testing_support::TemporaryFolder;
 
 // A model that scores a user's age and watched items: outputs "score" and "flag".
 Functional ranker() {
@@ -57,8 +60,8 @@ const Tensor kIds = Tensor::from<int32_t>({1, 4}, {2, 1});
 
 Tensor ranker_examples() {
   return strings(
-      {data::serialize_example({{"age", Tensor::scalar<float>(20)}, {"user_id", ints({1})}}),
-       data::serialize_example({{"user_id", ints({4})}})});
+      {data::serialize_example({{"age", Tensor::scalar<float>(20)}, {"user_id", ids({1})}}),
+       data::serialize_example({{"user_id", ids({4})}})});
 }
 
 std::vector<float> score_of(const Tensors& outputs) {
@@ -69,7 +72,7 @@ std::vector<float> direct_score(const ModelHandle& model) {
   return model(Tensors::list({kAges, kIds})).items()[0].tensor().to_vector<float>();
 }
 
-TEST(SignatureTest, TheDefaultTakesInputsAndGivesOutputsByName) {
+TEST(SignatureTest, TheDefaultSignatureUsesInputAndOutputNames) {
   const Functional model = ranker();
   const Signature serve{ModelHandle(model)};
   const Tensors outputs = serve({{"age", kAges}, {"id", kIds}});
@@ -89,8 +92,8 @@ TEST(SignatureTest, SerializedExamplesAreParsedAndFeedTheInputs) {
   EXPECT_EQ(serve.inputs().at("examples").dtype, DType::kString);
 }
 
-TEST(SignatureTest, FilesOfBothKindsCarrySignatures) {
-  const TempFolder folder;
+TEST(SignatureTest, BothFileFormatsStoreSignatures) {
+  const TemporaryFolder folder;
   const Functional model = ranker();
   for (const char* name : {"a.keras", "a.h5"}) {
     save_model(model, folder / name, {.signatures = {{"serve_examples", ranker_features()}}});
@@ -105,16 +108,16 @@ TEST(SignatureTest, FilesOfBothKindsCarrySignatures) {
   }
 }
 
-TEST(SignatureTest, TheDefaultMayTakeExamplesToo) {
-  const TempFolder folder;
+TEST(SignatureTest, TheDefaultSignatureMayTakeExamples) {
+  const TemporaryFolder folder;
   save_model(ranker(), folder / "a.keras", {.signatures = {{kServingDefault, ranker_features()}}});
   const Signatures served = signatures(folder / "a.keras");
   ASSERT_EQ(served.size(), 1U);
   EXPECT_TRUE(served.at(kServingDefault).inputs().contains("examples"));
 }
 
-TEST(SignatureTest, FilesWithoutSignaturesHaveTheDefault) {
-  const TempFolder folder;
+TEST(SignatureTest, FilesWithoutSignaturesHaveTheDefaultSignature) {
+  const TemporaryFolder folder;
   for (const char* name : {"a.keras", "a.h5"}) {
     save_model(ranker(), folder / name);
     EXPECT_EQ(signatures(folder / name).size(), 1U);
@@ -123,8 +126,8 @@ TEST(SignatureTest, FilesWithoutSignaturesHaveTheDefault) {
   EXPECT_FALSE(Hdf5File(folder / "a.h5").has_attribute("/", kSignaturesKey));
 }
 
-TEST(SignatureTest, KerasFindsTheMetadataItKnows) {
-  const TempFolder folder;
+TEST(SignatureTest, MetadataIsReadableByKeras) {
+  const TemporaryFolder folder;
   save_model(ranker(), folder / "a.keras", {.signatures = {{"serve", ranker_features()}}});
   const Config metadata = parse_json(ZipFile(folder / "a.keras").read("metadata.json", 1 << 20));
   EXPECT_EQ(metadata["keras_version"], Config("3.8.0"));
@@ -132,7 +135,7 @@ TEST(SignatureTest, KerasFindsTheMetadataItKnows) {
   EXPECT_EQ(metadata.entries().size(), 3U);
 }
 
-TEST(SignatureTest, EveryKindOfFeatureSurvivesItsConfig) {
+TEST(SignatureTest, EveryFeatureKindRoundTrips) {
   const SignatureSpecs specs = {
       {"s",
        {{"a",
@@ -161,7 +164,7 @@ TEST(SignatureTest, EveryKindOfFeatureSurvivesItsConfig) {
   EXPECT_EQ(features.at("d").input, "d");
 }
 
-TEST(SignatureTest, SparseAndRaggedInputsTakeFeaturesOfAnyLength) {
+TEST(SignatureTest, SparseAndRaggedInputsAcceptFeaturesOfAnyLength) {
   const SparseTensor sparse =
       layers::sparse_input({.shape = {3}, .dtype = DType::kInt32, .name = "s"});
   const RaggedTensor ragged = layers::ragged_input({.dtype = DType::kInt64, .name = "r"});
@@ -172,7 +175,7 @@ TEST(SignatureTest, SparseAndRaggedInputsTakeFeaturesOfAnyLength) {
   const Signature serve(model, {{"r", {.feature = RaggedFeature{DType::kInt64}}},
                                 {"s", {.feature = VarLenFeature{DType::kInt64}}}});
   const auto example = [](const std::vector<int64_t>& r, const std::vector<int64_t>& s) {
-    return data::serialize_example({{"r", ints(r)}, {"s", ints(s)}});
+    return data::serialize_example({{"r", ids(r)}, {"s", ids(s)}});
   };
   const Tensors served = serve(strings({example({1, 2}, {3}), example({4}, {})}));
   const Tensors direct = model(Tensors{
@@ -182,14 +185,12 @@ TEST(SignatureTest, SparseAndRaggedInputsTakeFeaturesOfAnyLength) {
   for (const char* name : {"a", "b"}) {
     EXPECT_EQ(served[name].tensor().to_vector<float>(), direct[name].tensor().to_vector<float>());
   }
-  EXPECT_NE(message_of<ValueError>([&] {
-              serve(strings({example({}, {1, 2, 3, 4})}));
-            }).find("feature 's' feeds input 's', which takes at most 3 values, received 4"),
-            std::string::npos);
+  EXPECT_THAT(message_of<ValueError>([&] { serve(strings({example({}, {1, 2, 3, 4})})); }),
+              HasSubstr("feature 's' feeds input 's', which takes at most 3 values, received 4"));
 }
 
-TEST(SignatureTest, SequentialModelsHaveSignaturesToo) {
-  const TempFolder folder;
+TEST(SignatureTest, SequentialModelsHaveSignatures) {
+  const TemporaryFolder folder;
   const Sequential model({.layers = {LayerHandle<InputLayer>(InputLayerOptions{
                                          .batch_shape = {kUnknown, 2}, .name = "x"}),
                                      Dense({.units = 1, .name = "y"})}});
@@ -207,8 +208,8 @@ std::string error_of_features(const ExampleFeatures& features) {
   return message_of<Error>([&] { Signature(ranker(), features); });
 }
 
-TEST(SignatureTest, OneUserAndManyItemsGoToTheModelOfAFile) {
-  const TempFolder folder;
+TEST(SignatureTest, OneUserAndManyItemsReachTheirTowers) {
+  const TemporaryFolder folder;
   const Tensor user = layers::input({.shape = {4}, .name = "user"});
   const Tensor item = layers::input({.shape = {3}, .name = "item"});
   const Tensor left = Dense({.units = 2, .name = "left"})(user);
@@ -252,11 +253,11 @@ TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
             "Signature: feature 'age' feeds input 'age', which needs float32, received string");
 }
 
-TEST(SignatureTest, SavingASignatureThatDoesNotFitIsAnErrorThatNamesIt) {
-  const TempFolder folder;
+TEST(SignatureTest, SavingAnIncompatibleSignatureIsAnErrorThatNamesIt) {
+  const TemporaryFolder folder;
   const std::string message = message_of<ValueError>(
       [&] { save_model(ranker(), folder / "a.keras", {.signatures = {{"wrong", {}}}}); });
-  EXPECT_TRUE(message.starts_with("signature 'wrong'")) << message;
+  EXPECT_THAT(message, StartsWith("signature 'wrong'"));
   ExampleFeatures bytes = ranker_features();
   bytes["user_id"].feature = FixedLenFeature{.dtype = DType::kFloat64};
   EXPECT_THROW(save_model(ranker(), folder / "a.h5", {.signatures = {{"wrong", bytes}}}),
@@ -284,13 +285,12 @@ TEST(SignatureTest, DamagedSignaturesAreErrorsThatNameTheFile) {
             "default_value": [1], "input": "x"}}}})",
         R"({"s": {"features": {"x": {"kind": "FixedLenFeature", "dtype": "int64", "shape": [2],
             "default_value": "text", "input": "x"}}}})"}) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     Hdf5Writer file(folder / "a.h5");
     file.write_attribute("/", kSignaturesKey, json);
     file.commit();
-    EXPECT_NE(
-        message_of<Error>([&] { read_signature_specs(folder / "a.h5"); }).find(folder / "a.h5"),
-        std::string::npos)
+    EXPECT_THAT(message_of<Error>([&] { read_signature_specs(folder / "a.h5"); }),
+                HasSubstr(folder / "a.h5"))
         << json;
   }
 }

@@ -1,4 +1,5 @@
 # Tests keel convert: converting a model through every format does not change it.
+# Tests savedmodel/tool/convert.cc.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 expect "wrote a.h5" "$keel" convert "$files/ranker.keras" a.h5

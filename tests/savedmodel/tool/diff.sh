@@ -1,4 +1,5 @@
 # Tests keel diff, which lists the differences of two files.
+# Tests savedmodel/tool/diff.cc and difference.cc.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 model=$files/ranker.keras

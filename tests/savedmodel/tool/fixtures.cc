@@ -7,23 +7,23 @@
 //   same.keras                   returns its ragged and its sparse input
 //   engine.keras, host.keras     trained models with TPUEmbedding, on cores and on the host
 //   checkpoints/                 two checkpoints of it
+//   large.keras, large.h5        a model with a table of 1280000 bytes
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
+#include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/core/identity.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
@@ -178,6 +178,18 @@ void write_trained(distribute::Strategy& strategy, const std::string& path) {
   save_model(model, path);
 }
 
+// A table that is large enough to be read in place.
+void write_large(const std::string& folder) {
+  constexpr int64_t kTableRows = 20000, kDim = 16;
+  const Tensor id = layers::input({.shape = {1}, .dtype = DType::kInt64, .name = "id"});
+  const Tensor found =
+      layers::Embedding({.input_dim = kTableRows, .output_dim = kDim, .name = "items"})(id);
+  const Functional model(
+      {.inputs = id, .outputs = layers::Flatten({.name = "flat"})(found), .name = "large"});
+  save_model(model, folder + "/large.keras");
+  save_model(model, folder + "/large.h5");
+}
+
 void write_all(const std::string& folder) {
   std::filesystem::create_directories(folder);
   const Functional model = ranker();
@@ -213,6 +225,7 @@ void write_all(const std::string& folder) {
   distribute::CPUStrategy host;
   write_trained(host, folder + "/host.keras");
   write_same(folder);
+  write_large(folder);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 # Tests keel inspect on files of every format.
+# Tests savedmodel/tool/inspect.cc.
 . "$(dirname "$0")/common.sh"
 expect "model, Keras archive" "$keel" inspect "$files/ranker.keras"
 for text in "Functional ranker" "score (Dense)" "users/embeddings" "float32 (8, 2)" \
@@ -47,3 +48,17 @@ expect_bad "a folder without checkpoints" "$keel" inspect "$work"
 for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" inspect "$work/$file"
 done
+
+# Large tables: read in place as Keel writes them; copied, with the reason, from a compressed member.
+for model in large.keras large.h5; do
+  expect "1280000 bytes  read in place" "$keel" inspect "$files/$model"
+done
+python3 - "$files/large.keras" "$work/deflated.keras" <<'END'
+import sys
+import zipfile
+with zipfile.ZipFile(sys.argv[1]) as old, zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as new:
+    for name in old.namelist():
+        new.writestr(name, old.read(name))
+END
+expect "copied: the archive compresses it" "$keel" inspect "$work/deflated.keras"
+expect "as keel serve loads them  none" "$keel" inspect "$files/ranker.keras"

@@ -1,4 +1,5 @@
 # Tests keel plot. Pictures require Graphviz; text does not.
+# Tests savedmodel/tool/plot.cc.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 expect "wrote a.dot" "$keel" plot "$files/ranker.keras" a.dot --show_layer_names --show_shapes
@@ -17,7 +18,7 @@ expect_bad "rankdir" "$keel" plot "$files/ranker.keras" a.dot --rankdir UP
 expect_bad "a.txt" "$keel" plot "$files/ranker.keras" a.txt
 expect_bad "nowhere" "$keel" plot "$files/ranker.keras" nowhere/a.dot
 expect_bad "no such file" "$keel" plot nowhere.keras a.dot
-expect_bad "--dpi must be a whole number" "$keel" plot "$files/ranker.keras" a.dot --dpi x
+expect_bad "--dpi: must be a whole number" "$keel" plot "$files/ranker.keras" a.dot --dpi x
 for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" plot "$file" a.dot
 done

@@ -1,4 +1,5 @@
 # Tests keel predict with inputs of every kind, and the comparison with expected outputs.
+# Tests savedmodel/tool/csv_tensors.cc, json_tensors.cc and predict.cc.
 . "$(dirname "$0")/common.sh"
 model=$files/ranker.keras expected=$files/expected.json
 for inputs in rows.json rows.csv rows.tfrecord rows.tfrecord.gz; do

@@ -35,7 +35,7 @@ TEST(AllocatorTest, BlocksAreAlignedAndWritable) {
   }
 }
 
-TEST(AllocatorTest, BlocksHeldAtOnceDoNotOverlap) {
+TEST(AllocatorTest, LiveBlocksDoNotOverlap) {
   std::vector<unsigned char*> blocks;
   for (int i = 0; i < 100; ++i) {
     blocks.push_back(static_cast<unsigned char*>(allocate(300)));
@@ -65,7 +65,7 @@ TEST(AllocatorTest, ASteadyStateMakesNoSystemCalls) {
   EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes);
 }
 
-TEST(AllocatorTest, AFreedBlockServesTheNextOfItsSizeClass) {
+TEST(AllocatorTest, AFreedBlockIsReusedForItsSizeClass) {
   void* block = allocate(100000);
   deallocate(block, 100000);
   if (!kCaching) {
@@ -86,7 +86,7 @@ TEST(AllocatorTest, ReleasesTheCacheOnRequest) {
   EXPECT_EQ(allocator_stats().cached_bytes, 0U);
 }
 
-TEST(AllocatorTest, ReleasesWhatIsNotNeededAgainAndKeepsWhatIs) {
+TEST(AllocatorTest, ReleasesUnusedBlocksAndKeepsUsedOnes) {
   if (!kCaching) return;
   release_cached_memory();
   constexpr size_t kLarge = size_t{8} << 20, kSmall = 5000;
@@ -102,14 +102,14 @@ TEST(AllocatorTest, ReleasesWhatIsNotNeededAgainAndKeepsWhatIs) {
   EXPECT_EQ(allocator_stats().system_calls, before.system_calls);
 }
 
-TEST(AllocatorTest, ATableThatIsTooLargeIsBadAllocAfterTheCacheHasBeenReleased) {
+TEST(AllocatorTest, ATableThatIsTooLargeIsInvalidAllocAfterTheCacheHasBeenReleased) {
   deallocate(allocate(100000), 100000);
   EXPECT_THROW(allocate(size_t{1} << 60), std::bad_alloc);
   EXPECT_EQ(allocator_stats().cached_bytes, 0U);
   EXPECT_THROW(allocate(~size_t{0} - 100), std::bad_alloc);
 }
 
-TEST(AllocatorTest, TablesGoBackToTheSystem) {
+TEST(AllocatorTest, FreedTablesAreReturnedToTheSystem) {
   constexpr size_t kBytes = (size_t{64} << 20) + 1;
   const AllocatorStats before = allocator_stats();
   for (int i = 0; i < 2; ++i) {
@@ -121,7 +121,7 @@ TEST(AllocatorTest, TablesGoBackToTheSystem) {
   EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes);
 }
 
-TEST(AllocatorTest, ALimitHoldsForItsThreadWhileItLives) {
+TEST(AllocatorTest, ALimitAppliesToItsThreadDuringItsLifetime) {
   {
     const MemoryLimit outer(1000);
     const Tensor kept = Tensor::zeros({100});
@@ -144,7 +144,7 @@ TEST(AllocatorTest, NullMayBeFreed) {
   EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes);
 }
 
-TEST(AllocatorTest, ThreadsMayFreeWhatOthersAllocated) {
+TEST(AllocatorTest, ThreadsMayFreeBlocksOfOtherThreads) {
   for (int round = 0; round < 20; ++round) {
     std::vector<void*> blocks(64);
     std::vector<std::jthread> threads;

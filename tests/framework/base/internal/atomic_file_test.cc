@@ -4,12 +4,17 @@
 
 #include <keel/framework/base/errors.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::atomic_file_test {
 
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
+
 TEST(AtomicFileTest, AppearsOnlyWhenCommitted) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     AtomicFile file(folder / "a");
     write_bytes(file.temporary_path(), "new");
@@ -20,7 +25,7 @@ TEST(AtomicFileTest, AppearsOnlyWhenCommitted) {
 }
 
 TEST(AtomicFileTest, LeavesTheOldFileAndNoOtherWithoutCommit) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_bytes(folder / "a", "old");
   {
     const AtomicFile file(folder / "a");
@@ -30,36 +35,36 @@ TEST(AtomicFileTest, LeavesTheOldFileAndNoOtherWithoutCommit) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST(AtomicFileTest, TwoAtOnceDoNotMeet) {
-  const TempFolder folder;
+TEST(AtomicFileTest, ConcurrentWritersDoNotInterfere) {
+  const TemporaryFolder folder;
   AtomicFile a(folder / "a"), b(folder / "a");
   EXPECT_NE(a.temporary_path(), b.temporary_path());
 }
 
-TEST(AtomicFileTest, AFolderThatIsNotThereIsAnError) {
-  const TempFolder folder;
+TEST(AtomicFileTest, AMissingFolderIsAnError) {
+  const TemporaryFolder folder;
   EXPECT_THROW(AtomicFile(folder / "none/a"), IoError);
   EXPECT_THROW(AtomicFile(folder.path()), IoError);
 }
 
-TEST(AtomicFileTest, TextIsWrittenAndReadWhole) {
-  const TempFolder folder;
+TEST(AtomicFileTest, TextRoundTrips) {
+  const TemporaryFolder folder;
   write_file_atomically(folder / "a", "text\n");
   EXPECT_EQ(read_text_file(folder / "a", 5), "text\n");
   EXPECT_THROW(read_text_file(folder / "a", 4), IoError);
   EXPECT_THROW(read_text_file(folder / "none", 4), IoError);
 }
 
-TEST(AtomicFileTest, RemovingWhatIsNotThereIsNoError) {
-  const TempFolder folder;
+TEST(AtomicFileTest, RemovingAMissingFileIsNoError) {
+  const TemporaryFolder folder;
   write_bytes(folder / "a", "x");
   remove_file(folder / "a");
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
   remove_file(folder / "a");
 }
 
-TEST(SealTest, FitsWhatWasSealed) {
-  const TempFolder folder;
+TEST(SealTest, MatchesTheSealedFile) {
+  const TemporaryFolder folder;
   for (const size_t size : {0U, 1U, 31U, 32U, 33U, 100000U}) {
     write_bytes(folder / "a", std::string(size, 'x'));
     seal_file(folder / "a");
@@ -67,8 +72,8 @@ TEST(SealTest, FitsWhatWasSealed) {
   }
 }
 
-TEST(SealTest, NoticesEveryFlippedBitAndEveryCut) {
-  const TempFolder folder;
+TEST(SealTest, DetectsEveryFlippedBitAndEveryTruncation) {
+  const TemporaryFolder folder;
   write_bytes(folder / "a", "The quick brown fox jumps over the lazy dog, twice.");
   seal_file(folder / "a");
   const std::string good = read_bytes(folder / "a");

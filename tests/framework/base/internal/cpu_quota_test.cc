@@ -5,27 +5,29 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/temporary_folder.h"
+
 namespace keel::cpu_quota_test {
+
+using testing_support::TemporaryFolder;
 
 // Writes the control group and /proc files of a simulated machine.
 class CpuQuotaTest : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& text) const {
-    const std::filesystem::path file = root_ + path;
+    const std::filesystem::path file = root_.path() + path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  std::optional<int> quota() const { return cpu_quota(root_); }
+  std::optional<int> quota() const { return cpu_quota(root_.path()); }
 
  private:
-  const std::string root_ = testing::TempDir() + "cpu_quota_" +
-                            testing::UnitTest::GetInstance()->current_test_info()->name();
+  const TemporaryFolder root_;
 };
 
-TEST_F(CpuQuotaTest, NoGroupsAreNoLimit) { EXPECT_EQ(quota(), std::nullopt); }
+TEST_F(CpuQuotaTest, WithoutGroupsThereIsNoLimit) { EXPECT_EQ(quota(), std::nullopt); }
 
-TEST_F(CpuQuotaTest, ReadsTheLeastOfAGroupAndThoseAboveIt) {
+TEST_F(CpuQuotaTest, ReadsTheSmallestQuotaOfAGroupAndItsAncestors) {
   write("/proc/self/cgroup", "0::/jobs/train\n");
   write("/sys/fs/cgroup/jobs/train/cpu.max", "max 100000\n");
   EXPECT_EQ(quota(), std::nullopt);
@@ -37,7 +39,7 @@ TEST_F(CpuQuotaTest, ReadsTheLeastOfAGroupAndThoseAboveIt) {
   EXPECT_EQ(quota(), 1);
 }
 
-TEST_F(CpuQuotaTest, ReadsTheTopOfAContainerWhoseGroupTheHostNames) {
+TEST_F(CpuQuotaTest, ReadsTheRootGroupOfAContainer) {
   write("/proc/self/cgroup", "0::/../docker/1f\n");
   write("/sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_EQ(quota(), 2);
@@ -54,7 +56,7 @@ TEST_F(CpuQuotaTest, ReadsTheFirstVersionOfGroups) {
   EXPECT_EQ(quota(), 2);
 }
 
-TEST_F(CpuQuotaTest, WhatItCannotReadIsNoLimit) {
+TEST_F(CpuQuotaTest, UnreadableFilesAreNoLimit) {
   write("/proc/self/cgroup", "0\n0:\n0::\n0::relative\n0::/a\n");
   write("/sys/fs/cgroup/a/cpu.max", "");
   write("/sys/fs/cgroup/cpu.max", "many 100000\n");

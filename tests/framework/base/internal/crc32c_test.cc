@@ -28,7 +28,7 @@ TEST(Crc32cTest, IsTheSameWithAndWithoutAnInstructionForIt) {
   }
 }
 
-TEST(Crc32cTest, IsMaskedAsRecordFilesHaveIt) {
+TEST(Crc32cTest, MasksAsInRecordFiles) {
   EXPECT_EQ(masked_crc32c(""), 0xA282EAD8U);
   EXPECT_EQ(masked_crc32c("123456789"), ((0xE3069283U >> 15) | (0xE3069283U << 17)) + 0xA282EAD8U);
 }

@@ -8,7 +8,7 @@
 
 namespace keel::hash_map_test {
 
-TEST(HashMapTest, HoldsWhatAnOrderedMapHolds) {
+TEST(HashMapTest, MatchesAnOrderedMap) {
   HashMap<int64_t, int64_t> map;
   std::map<int64_t, int64_t> expected;
   std::mt19937_64 random(7);

@@ -4,18 +4,25 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/internal/atomic_file.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::temporary_file_test {
 
-size_t file_count(const TempFolder& folder) {
-  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
-}
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_support::message_of;
+using testing_support::names_in;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 // Runs `body` in another process, which exits without running destructors. Returns its process id.
 template <class Fn>
@@ -28,8 +35,8 @@ pid_t in_other_process(Fn body) {
   return child;
 }
 
-TEST(TemporaryFileTest, HoldsWhatIsWrittenAndGoesWithItsObject) {
-  const TempFolder folder;
+TEST(TemporaryFileTest, HoldsWrittenBytesAndIsRemovedWithItsObject) {
+  const TemporaryFolder folder;
   {
     const TemporaryFile file(folder / "a");
     file.write(0, "hello");
@@ -40,21 +47,21 @@ TEST(TemporaryFileTest, HoldsWhatIsWrittenAndGoesWithItsObject) {
     EXPECT_EQ(text.substr(0, 3), "you");
     file.resize(2);
     EXPECT_EQ(file.size(), 2);
-    EXPECT_TRUE(file.path().starts_with(folder / "a.tmp-")) << file.path();
+    EXPECT_THAT(file.path(), StartsWith(folder / "a.tmp-"));
   }
-  EXPECT_EQ(file_count(folder), 0U);
+  EXPECT_EQ(names_in(folder.path()).size(), 0U);
 }
 
-TEST(TemporaryFileTest, TheFileOfAnEndedProcessIsRemovedByTheNext) {
-  const TempFolder folder;
+TEST(TemporaryFileTest, TheFileOfAnEndedProcessIsRemovedByTheNextOne) {
+  const TemporaryFolder folder;
   const pid_t child = in_other_process([&] {
     new TemporaryFile(folder / "a");
     new TemporaryFile(folder / "ab");
   });
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(file_count(folder), 2U);
+  EXPECT_EQ(names_in(folder.path()).size(), 2U);
   const TemporaryFile file(folder / "a");
-  EXPECT_EQ(file_count(folder), 2U) << "its own, and that of another target";
+  EXPECT_EQ(names_in(folder.path()).size(), 2U) << "its own, and that of another target";
   const std::vector<TemporaryTarget> targets = temporary_targets(folder.path());
   ASSERT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets[0].target, "a");
@@ -64,7 +71,7 @@ TEST(TemporaryFileTest, TheFileOfAnEndedProcessIsRemovedByTheNext) {
 }
 
 TEST(TemporaryFileTest, TheFileOfARunningProcessStaysUntilItIsKilled) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   std::array<int, 2> ready;
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t child = in_other_process([&] {
@@ -75,18 +82,18 @@ TEST(TemporaryFileTest, TheFileOfARunningProcessStaysUntilItIsKilled) {
   char text = 0;
   ASSERT_EQ(::read(ready[0], &text, 1), 1);
   AtomicFile(folder / "a");
-  EXPECT_EQ(file_count(folder), 1U);
+  EXPECT_EQ(names_in(folder.path()).size(), 1U);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   AtomicFile(folder / "a");
-  EXPECT_EQ(file_count(folder), 0U);
+  EXPECT_EQ(names_in(folder.path()).size(), 0U);
   ::close(ready[0]);
   ::close(ready[1]);
 }
 
 // Network file systems may not show the locks of other hosts.
-TEST(TemporaryFileTest, AFileOfAnotherHostStaysForADay) {
-  const TempFolder folder;
+TEST(TemporaryFileTest, AFileOfAnotherHostIsKeptForADay) {
+  const TemporaryFolder folder;
   const std::string other = folder / "a.tmp-01234567-0123456789abcdef";
   write_bytes(other, "x");
   remove_stale_temporaries(folder / "a");
@@ -98,7 +105,7 @@ TEST(TemporaryFileTest, AFileOfAnotherHostStaysForADay) {
 }
 
 TEST(TemporaryFileTest, FilesWithOtherNamesAreNotTouched) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   for (const char* name :
        {"a.tmp-notes", "a.tmp-0123456789abcdef", "a.tmp-01234567-0123456789abcdeg",
         "a.tmp-01234567-0123456789abcdef.old", "a"}) {
@@ -107,17 +114,17 @@ TEST(TemporaryFileTest, FilesWithOtherNamesAreNotTouched) {
         folder / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
   }
   remove_stale_temporaries(folder / "a");
-  EXPECT_EQ(file_count(folder), 5U);
+  EXPECT_EQ(names_in(folder.path()).size(), 5U);
 }
 
 TEST(TemporaryFileTest, AFolderThatDoesNotExistIsAnErrorThatNamesTheFile) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string message = message_of<IoError>([&] { TemporaryFile file(folder / "none/a"); });
-  EXPECT_NE(message.find(folder / "none/a"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr(folder / "none/a"));
 }
 
 TEST(TemporaryFileTest, AFailedWriteIsAnErrorThatNamesTheFile) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit before = {};
   ::getrlimit(RLIMIT_FSIZE, &before);
@@ -128,12 +135,12 @@ TEST(TemporaryFileTest, AFailedWriteIsAnErrorThatNamesTheFile) {
       message_of<IoError>([&] { write_file_atomically(folder / "a", std::string(200, 'x')); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_NE(message.find((folder / "a") + ": cannot be written"), std::string::npos) << message;
-  EXPECT_EQ(file_count(folder), 0U);
+  EXPECT_THAT(message, HasSubstr((folder / "a") + ": cannot be written"));
+  EXPECT_EQ(names_in(folder.path()).size(), 0U);
 }
 
 TEST(WriteTextFileTest, ReplacesFilesAndWritesSpecialOnesInPlace) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write_text_file(folder / "a", "old");
   std::filesystem::create_symlink("a", folder / "link");
   write_text_file(folder / "link", "new");

@@ -1,59 +1,60 @@
+// Tests framework/data/csv/internal/csv_column.cc, csv_reader.cc and csv_splitter.cc.
 #include <keel/framework/data/csv/csv.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/parallel.h>
 
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_folder.h"
+
 namespace keel::data::csv_test {
+
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+using testing_support::write_bytes;
 
 using Ints = std::vector<int64_t>;
 using Texts = std::vector<std::string>;
-
-// Writes a file that only the running test uses.
-std::filesystem::path write(const std::string& content) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::filesystem::path file =
-      testing::TempDir() + test->test_suite_name() + "." + test->name() + ".csv";
-  std::ofstream(file, std::ios::binary) << content;
-  return file;
-}
 
 CsvColumn ints(std::string name) { return {.name = std::move(name), .dtype = DType::kInt64}; }
 CsvColumn floats(std::string name) { return {.name = std::move(name)}; }
 CsvColumn texts(std::string name) { return {.name = std::move(name), .dtype = DType::kString}; }
 
-Texts texts_of(const std::string& content) {
-  return read_csv(write(content), {texts("t")})["t"].tensor().to_vector<std::string>();
-}
-Ints ints_of(const std::string& content) {
-  return read_csv(write(content), {ints("i")})["i"].tensor().to_vector<int64_t>();
-}
-std::vector<float> floats_of(const std::string& content) {
-  return read_csv(write(content), {floats("f")})["f"].tensor().to_vector<float>();
-}
-
-template <class Fn>
-std::string message_of(Fn fn) {
-  try {
-    fn();
-  } catch (const Error& e) {
-    return e.what();
+class CsvTest : public testing::Test {
+ protected:
+  // Writes a new file and returns its path.
+  std::string write(const std::string& content) {
+    const std::string file = folder_ / str(++files_, ".csv");
+    write_bytes(file, content);
+    return file;
   }
-  return "no error";
-}
+  Texts texts_of(const std::string& content) {
+    return read_csv(write(content), {texts("t")})["t"].tensor().to_vector<std::string>();
+  }
+  Ints ints_of(const std::string& content) {
+    return read_csv(write(content), {ints("i")})["i"].tensor().to_vector<int64_t>();
+  }
+  std::vector<float> floats_of(const std::string& content) {
+    return read_csv(write(content), {floats("f")})["f"].tensor().to_vector<float>();
+  }
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-}
+  const TemporaryFolder folder_;
 
-TEST(CsvTest, BatchesTheColumnsAskedForInOrder) {
+ private:
+  int files_ = 0;
+};
+
+TEST_F(CsvTest, BatchesTheRequestedColumnsInOrder) {
   const auto file = write("id,name,price,extra\n1,a,0.5,x\n2,b,-1e3,x\n3,c,2,x\n");
   const Dataset dataset =
       csv_dataset(file, {.columns = {floats("price"), texts("name"), ints("id")}, .batch_size = 2});
@@ -70,7 +71,7 @@ TEST(CsvTest, BatchesTheColumnsAskedForInOrder) {
   }
 }
 
-TEST(CsvTest, DropsALastBatchThatIsNotFullIfAsked) {
+TEST_F(CsvTest, DropsAPartialLastBatchOnRequest) {
   const auto file = write("i\n1\n2\n3\n");
   const Dataset dataset =
       csv_dataset(file, {.columns = {ints("i")}, .batch_size = 2, .drop_remainder = true});
@@ -79,7 +80,7 @@ TEST(CsvTest, DropsALastBatchThatIsNotFullIfAsked) {
   EXPECT_FALSE(it->next());
 }
 
-TEST(CsvTest, ReadsAllDtypes) {
+TEST_F(CsvTest, ReadsAllDtypes) {
   const Tensors table =
       read_csv(write("a,b,c,d,e\n1,2,3,4,5\n"), {{.name = "a", .dtype = DType::kFloat32},
                                                  {.name = "b", .dtype = DType::kFloat64},
@@ -93,7 +94,7 @@ TEST(CsvTest, ReadsAllDtypes) {
   EXPECT_EQ(table["e"].tensor().item<std::string>(), "5");
 }
 
-TEST(CsvTest, QuotedFieldsMayHoldDelimitersLineBreaksAndQuotes) {
+TEST_F(CsvTest, QuotedFieldsMayHoldDelimitersLineBreaksAndQuotes) {
   EXPECT_EQ(
       texts_of(
           "t,u\n\"a,b\",1\n\"line\r\nbreak\n\n\",2\n\"say \"\"hi\"\"\",3\n\"\",4\n\"\"\"\",5\n"),
@@ -103,7 +104,7 @@ TEST(CsvTest, QuotedFieldsMayHoldDelimitersLineBreaksAndQuotes) {
             Texts({"5\" disk"}));  // a quote inside an unquoted field is literal
 }
 
-TEST(CsvTest, LinesMayEndInCarriageReturnsAndTheLastWithout) {
+TEST_F(CsvTest, LinesMayEndInCarriageReturnsAndTheLastWithout) {
   EXPECT_EQ(ints_of("i,u\r\n1,x\r\n2,\"y\"\r\n"), Ints({1, 2}));
   EXPECT_EQ(texts_of("u,t\r\n1,x\r\n2,\"y\"\r\n3,"), Texts({"x", "y", ""}));
   EXPECT_EQ(texts_of("u,t\n1,x\n2,y"), Texts({"x", "y"}));
@@ -111,28 +112,28 @@ TEST(CsvTest, LinesMayEndInCarriageReturnsAndTheLastWithout) {
   EXPECT_EQ(texts_of("u,t\n1,x\n2,y\r"), Texts({"x", "y"}));
 }
 
-TEST(CsvTest, EmptyLinesAndAByteOrderMarkAreSkipped) {
+TEST_F(CsvTest, EmptyLinesAndAByteOrderMarkAreSkipped) {
   EXPECT_EQ(ints_of("\xEF\xBB\xBFi,u\n\n1,x\n\r\n\n2,x\n\n"), Ints({1, 2}));
   EXPECT_EQ(ints_of("\xEF\xBB\xBF\"i\",u\n1,x\n"), Ints({1}));
 }
 
-TEST(CsvTest, OtherDelimitersWork) {
+TEST_F(CsvTest, OtherDelimitersWork) {
   const auto file = write("i\tt\n1\ta,b\n");
   EXPECT_EQ(csv_header(file, '\t'), Texts({"i", "t"}));
   EXPECT_EQ(read_csv(file, {texts("t")}, '\t')["t"].tensor().item<std::string>(), "a,b");
 }
 
-TEST(CsvTest, AHeaderWithoutRowsIsAnEmptyTable) {
+TEST_F(CsvTest, AHeaderWithoutRowsIsAnEmptyTable) {
   EXPECT_EQ(read_csv(write("i,t\n"), {ints("i")})["i"].tensor().shape(), Shape({0}));
   EXPECT_FALSE(csv_dataset(write("i,t"), {.columns = {ints("i")}}).iterator()->next());
 }
 
-TEST(CsvTest, HeaderNamesAreGivenAsWritten) {
+TEST_F(CsvTest, HeaderNamesAreGivenAsWritten) {
   EXPECT_EQ(csv_header(write("a, b,\"c,\"\"d\"\"\"\n1,2,3\n")), Texts({"a", " b", "c,\"d\""}));
 }
 
 // The layout of Criteo's click logs: no header, tabs, empty fields for missing values.
-TEST(CsvTest, FilesWithoutAHeaderTakeTheNamesGiven) {
+TEST_F(CsvTest, FilesWithoutAHeaderUseTheGivenNames) {
   const auto file = write("1\t\t5\t68fd1e64\t\n0\t-1\t\t\tb28479f6\n");
   CsvColumn i1 = ints("i1");
   i1.default_value = 0;
@@ -154,45 +155,47 @@ TEST(CsvTest, FilesWithoutAHeaderTakeTheNamesGiven) {
   EXPECT_EQ(batches, 1);
 }
 
-TEST(CsvTest, RowsOfFilesWithoutAHeaderCountFrom1) {
+TEST_F(CsvTest, RowsOfFilesWithoutAHeaderCountFrom1) {
   const auto file = write("1,2\nx,3\n4\n");
   CsvOptions options = {.columns = {ints("a")}, .has_header = false, .column_names = {"a", "b"}};
-  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 2, column 'a'");
+  EXPECT_THAT(message_of([&] { read_csv_table(file, options); }), HasSubstr("row 2, column 'a'"));
   options.columns = {texts("a")};
-  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 3: expected 2 fields");
+  EXPECT_THAT(message_of([&] { read_csv_table(file, options); }),
+              HasSubstr("row 3: expected 2 fields"));
 }
 
-TEST(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
+TEST_F(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
   const auto file = write("x,y\n1,2\n");
   CsvOptions options = {.columns = {ints("b")}, .column_names = {"a", "b"}};
   EXPECT_EQ(read_csv_table(file, options)["b"].tensor().to_vector<int64_t>(), Ints({2}));
   options.column_names = {"a", "b", "c"};
-  expect_contains(message_of([&] { read_csv_table(file, options); }),
-                  "has 2 columns, but column_names has 3; pass one name for each column");
+  EXPECT_THAT(message_of([&] { read_csv_table(file, options); }),
+              HasSubstr("has 2 columns, but column_names has 3; pass one name for each column"));
 }
 
-TEST(CsvTest, WithoutAHeaderNamesAreNeeded) {
+TEST_F(CsvTest, FilesWithoutAHeaderRequireNames) {
   const CsvOptions options = {.columns = {ints("a")}, .has_header = false};
-  expect_contains(message_of([&] { read_csv_table(write("1\n"), options); }),
-                  "has_header is false; pass column_names");
+  EXPECT_THAT(message_of([&] { read_csv_table(write("1\n"), options); }),
+              HasSubstr("has_header is false; pass column_names"));
 }
 
-TEST(CsvTest, TextThatIsNotUtf8IsAnErrorWithItsPlace) {
+TEST_F(CsvTest, InvalidUtf8IsAnErrorWithItsPosition) {
   const auto file = write("i,t\n1,caf\xC3\xA9\n2,\"caf\xE9 \"\"noir\"\n");
   const std::string message = message_of([&] { read_csv(file, {texts("t")}); });
-  expect_contains(message, file.string());
-  expect_contains(message,
-                  "row 2, column 't': must be UTF-8, received byte 233 after 'caf'; convert");
+  EXPECT_THAT(message, HasSubstr(file));
+  EXPECT_THAT(
+      message,
+      HasSubstr("row 2, column 't': must be UTF-8, received byte 233 after 'caf'; convert"));
   // Columns that are not read are not checked.
   EXPECT_EQ(read_csv(file, {ints("i")})["i"].tensor().to_vector<int64_t>(), Ints({1, 2}));
 }
 
-TEST(CsvTest, NumbersMayHaveSpacesAroundThemAndAPlus) {
+TEST_F(CsvTest, NumbersMayHaveSpacesAroundThemAndAPlus) {
   EXPECT_EQ(ints_of("i\n 7\n8 \n +9\n-10\t\n"), Ints({7, 8, 9, -10}));
   EXPECT_EQ(floats_of("f\n 1.5 \n+.5\n1e-3\n5\n"), std::vector<float>({1.5F, 0.5F, 1e-3F, 5}));
 }
 
-TEST(CsvTest, NumbersTooSmallForTheirDtypeAreRounded) {
+TEST_F(CsvTest, NumbersTooSmallForTheirDtypeAreRounded) {
   EXPECT_EQ(floats_of("f\n1e-60\n-1e-300\n"), std::vector<float>({0, 0}));
   EXPECT_EQ(floats_of("f\n1e-40\n"), std::vector<float>({1e-40F}));
   const std::string zeros(5000, '0');
@@ -215,7 +218,7 @@ TEST(CsvTest, NumbersTooSmallForTheirDtypeAreRounded) {
   }
 }
 
-TEST(CsvTest, EmptyFieldsTakeTheDefaultOrAreAnError) {
+TEST_F(CsvTest, EmptyFieldsTakeTheDefaultOrAreAnError) {
   const auto file = write("i,f,t\n,,\n 1,\" \",x\n");
   const Tensors table = read_csv(file, {{.name = "i", .dtype = DType::kInt64, .default_value = -1},
                                         {.name = "f", .default_value = std::nan("")},
@@ -228,19 +231,19 @@ TEST(CsvTest, EmptyFieldsTakeTheDefaultOrAreAnError) {
   EXPECT_THROW(read_csv(file, {floats("f")}), ValueError);
 }
 
-TEST(CsvTest, TextThatIsNoNumberIsAnErrorWithItsPlace) {
+TEST_F(CsvTest, TextThatIsNotANumberIsAnErrorWithItsPosition) {
   const auto file = write("i,price\n1,2\n\n3,12 apples\n");
   const auto read = [&] { read_csv(file, {floats("price")}); };
   EXPECT_THROW(read(), ValueError);
   const std::string message = message_of(read);
   for (const char* part : {".csv", "row 2", "'price'", "'12 apples'", "float32"}) {
-    expect_contains(message, part);
+    EXPECT_THAT(message, HasSubstr(part));
   }
   const std::string cut = message_of([&] { floats_of("f\n" + std::string(100, 'x') + "\n"); });
-  expect_contains(cut, "'" + std::string(40, 'x') + "...'");
+  EXPECT_THAT(cut, HasSubstr("'" + std::string(40, 'x') + "...'"));
 }
 
-TEST(CsvTest, NumbersThatDoNotFitAreErrors) {
+TEST_F(CsvTest, IncompatibleNumbersAreErrors) {
   for (const char* text :
        {"3.0", "3.5", "1e3", "9223372036854775808", "0x10", "--1", "+-1", "1 2"}) {
     EXPECT_THROW(ints_of(std::string("i\n") + text + "\n"), ValueError) << text;
@@ -255,29 +258,29 @@ TEST(CsvTest, NumbersThatDoNotFitAreErrors) {
   EXPECT_THROW(read_csv(small, {{.name = "s", .dtype = DType::kInt32}}), ValueError);
 }
 
-TEST(CsvTest, BatchesBeforeAnErrorAreGiven) {
+TEST_F(CsvTest, BatchesBeforeAnErrorAreReturned) {
   const Dataset dataset =
       csv_dataset(write("i\n1\n2\n3\nx\n"), {.columns = {ints("i")}, .batch_size = 2});
   for (const Dataset& d : {dataset, dataset.prefetch(4)}) {
     auto it = d.iterator();
     EXPECT_TRUE(it->next());
-    expect_contains(message_of([&] { it->next(); }), "row 4");
+    EXPECT_THAT(message_of([&] { it->next(); }), HasSubstr("row 4"));
     EXPECT_FALSE(it->next());
   }
 }
 
-TEST(CsvTest, AMissingColumnIsAnErrorWhenTheDatasetIsMade) {
+TEST_F(CsvTest, AMissingColumnIsAnErrorWhenTheDatasetIsMade) {
   const auto file = write("a,b\n1,2\n");
   const auto make = [&] { csv_dataset(file, {.columns = {ints("c")}}); };
   EXPECT_THROW(make(), ValueError);
   const std::string message = message_of(make);
-  for (const char* part : {"'c'", "'a', 'b'"}) expect_contains(message, part);
+  for (const char* part : {"'c'", "'a', 'b'"}) EXPECT_THAT(message, HasSubstr(part));
   std::string wide = "c0";
   for (int i = 1; i < 50; ++i) wide += ",c" + std::to_string(i);
-  expect_contains(message_of([&] { read_csv(write(wide), {ints("x")}); }), "and 30 more");
+  EXPECT_THAT(message_of([&] { read_csv(write(wide), {ints("x")}); }), HasSubstr("and 30 more"));
 }
 
-TEST(CsvTest, ColumnsThatAreAmbiguousOrUnfitAreErrors) {
+TEST_F(CsvTest, ColumnsThatAreAmbiguousOrUnfitAreErrors) {
   const auto file = write("a,b,b\n1,2,3\n");
   EXPECT_THROW(read_csv(file, {ints("b")}), ValueError);
   EXPECT_THROW(read_csv(file, {ints("a"), floats("a")}), ValueError);
@@ -294,32 +297,32 @@ TEST(CsvTest, ColumnsThatAreAmbiguousOrUnfitAreErrors) {
   EXPECT_THROW(csv_dataset(file, {.columns = {ints("a")}, .batch_size = 0}), ValueError);
 }
 
-TEST(CsvTest, ARowWithAnotherNumberOfFieldsIsAnError) {
+TEST_F(CsvTest, ARowWithAnotherNumberOfFieldsIsAnError) {
   for (const char* row : {"3", "3,4,5"}) {
     const auto read = [&] { ints_of(std::string("i,u\n1,2\n") + row + "\n"); };
     EXPECT_THROW(read(), IoError);
-    expect_contains(message_of(read), "row 2");
-    expect_contains(message_of(read), "2 fields");
+    EXPECT_THAT(message_of(read), HasSubstr("row 2"));
+    EXPECT_THAT(message_of(read), HasSubstr("2 fields"));
   }
 }
 
-TEST(CsvTest, QuotesThatAreNotClosedOrGoOnAreErrors) {
-  const auto open = [] { texts_of("t,u\n1,2\n\"abc,3\n4,5\n"); };
+TEST_F(CsvTest, UnclosedOrContinuedQuotesAreErrors) {
+  const auto open = [&] { texts_of("t,u\n1,2\n\"abc,3\n4,5\n"); };
   EXPECT_THROW(open(), IoError);
-  expect_contains(message_of(open), "row 2");
+  EXPECT_THAT(message_of(open), HasSubstr("row 2"));
   EXPECT_THROW(texts_of("t\n\"abc\"\""), IoError);
   EXPECT_THROW(texts_of("t\n\""), IoError);
   EXPECT_THROW(texts_of("t\n\"abc\" x\n"), IoError);
 }
 
-TEST(CsvTest, FilesThatAreMissingOrEmptyAreErrors) {
-  EXPECT_THROW(csv_header(testing::TempDir() + "no such file.csv"), IoError);
-  EXPECT_THROW(csv_header(testing::TempDir()), IoError);
+TEST_F(CsvTest, FilesThatAreMissingOrEmptyAreErrors) {
+  EXPECT_THROW(csv_header(folder_ / "no such file.csv"), IoError);
+  EXPECT_THROW(csv_header(folder_.path()), IoError);
   EXPECT_THROW(csv_header(write("")), IoError);
   EXPECT_THROW(csv_header(write("\n\r\n")), IoError);
 }
 
-TEST(CsvTest, RecordsThatStraddleTheReadBufferAreWhole) {
+TEST_F(CsvTest, RecordsMaySpanReadBuffers) {
   constexpr int64_t kRows = 60'000;  // about 3 MB
   std::ostringstream content;
   content << "i,t\r\n";
@@ -357,7 +360,7 @@ std::string mixed_table(int rows) {
   return content.str();
 }
 
-TEST(CsvTest, IsTheSameForAnyNumberOfWorkers) {
+TEST_F(CsvTest, GivesTheSameRowsForAnyNumberOfWorkers) {
   constexpr int kRows = 5000;
   const auto file = write(mixed_table(kRows));
   const std::vector<CsvColumn> columns = {ints("i"), texts("t"), floats("f"), texts("u")};
@@ -387,7 +390,7 @@ TEST(CsvTest, IsTheSameForAnyNumberOfWorkers) {
   set_num_workers(workers);
 }
 
-TEST(CsvTest, TheFirstRowThatIsWrongIsNamedForAnyNumberOfWorkers) {
+TEST_F(CsvTest, TheFirstInvalidRowIsNamedForAnyNumberOfWorkers) {
   std::ostringstream content;
   content << "a,b\n";
   for (int r = 1; r <= 3000; ++r) {
@@ -398,15 +401,16 @@ TEST(CsvTest, TheFirstRowThatIsWrongIsNamedForAnyNumberOfWorkers) {
   const int workers = num_workers();
   for (const int count : {1, 2, 5}) {
     set_num_workers(count);
-    expect_contains(message_of([&] { read_csv(file, {ints("a"), ints("b")}); }),
-                    "row 1500, column 'b'");
-    expect_contains(message_of([&] { read_csv(file, {ints("a")}); }), "row 1501, column 'a'");
-    expect_contains(message_of([&] { read_csv(file, {texts("b")}); }), "row 1900: a quote");
+    EXPECT_THAT(message_of([&] { read_csv(file, {ints("a"), ints("b")}); }),
+                HasSubstr("row 1500, column 'b'"));
+    EXPECT_THAT(message_of([&] { read_csv(file, {ints("a")}); }),
+                HasSubstr("row 1501, column 'a'"));
+    EXPECT_THAT(message_of([&] { read_csv(file, {texts("b")}); }), HasSubstr("row 1900: a quote"));
   }
   set_num_workers(workers);
 }
 
-TEST(CsvTest, RecordsOfAnyLengthAndNumberOfFieldsAreSplitAtTheirDelimiters) {
+TEST_F(CsvTest, RecordsOfAnyLengthAndNumberOfFieldsAreSplitAtTheirDelimiters) {
   for (const int fields : {1, 2, 3, 63, 64, 65, 200, 5000}) {
     std::string content;
     for (int c = 0; c < fields; ++c) content += (c == 0 ? "c" : ",c") + std::to_string(c);
@@ -426,12 +430,12 @@ TEST(CsvTest, RecordsOfAnyLengthAndNumberOfFieldsAreSplitAtTheirDelimiters) {
   }
 }
 
-TEST(CsvTest, AFieldLongerThanTheReadBufferIsWhole) {
+TEST_F(CsvTest, AFieldMayBeLongerThanTheReadBuffer) {
   const std::string text(3'000'000, 'x');
   EXPECT_EQ(texts_of("t,u\n1,2\n\"" + text + "\",3\n4,5\n"), Texts({"1", text, "4"}));
 }
 
-TEST(CsvTest, RowsCanBeShuffledAndBatchedAnew) {
+TEST_F(CsvTest, RowsCanBeShuffledAndRebatched) {
   std::ostringstream content;
   content << "i,t\n";
   for (int i = 0; i < 100; ++i) content << i << ",t" << i << "\n";
@@ -459,8 +463,8 @@ int64_t resident_kilobytes() {
   return 0;
 }
 
-TEST(CsvTest, MemoryIsBoundedByTheBatchAndNotByTheFile) {
-  const std::string file = testing::TempDir() + "/keel_csv_large.csv";
+TEST_F(CsvTest, MemoryIsBoundedByTheBatchAndNotByTheFile) {
+  const std::string file = folder_ / "large.csv";
   {
     std::ofstream out(file);
     out << "a,b\n";
@@ -475,7 +479,6 @@ TEST(CsvTest, MemoryIsBoundedByTheBatchAndNotByTheFile) {
   int64_t most = before;
   while (it->next()) most = std::max(most, resident_kilobytes());
   EXPECT_LT(most - before, 4096) << "of a file of 24 MB";
-  std::filesystem::remove(file);
 }
 
 #endif

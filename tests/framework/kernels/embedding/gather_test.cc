@@ -41,7 +41,7 @@ TEST(GatherTest, SumsRowsOfEachSample) {
 }
 
 // Tables may have other data after each row.
-TEST(GatherTest, RowsMayBeApart) {
+TEST(GatherTest, RowsMayBeStrided) {
   const Bags bags = {.ids = kIds.data(),
                      .splits = kSplits.data(),
                      .samples = std::ssize(kSplits) - 1,
@@ -80,7 +80,7 @@ TEST(GatherTest, DividesByTheRootOfTheSumOfSquares) {
                 {10.6715675, 11.8842456, 2.5298221, 3.7947332, 0, 0, 14, 15});
 }
 
-TEST(GatherTest, KeepsSignedWeightsAndMakesAZeroDivisorZero) {
+TEST(GatherTest, KeepsSignedWeightsAndDividesByZeroAsZero) {
   const std::vector<int64_t> ids = {3, 5, 4, 1, 2};
   const std::vector<int64_t> splits = {0, 2, 3, 5};
   const std::vector<float> weights = {2, -1, 0, 1, -1};
@@ -155,7 +155,7 @@ std::vector<float> naive(const Problem& problem, int64_t dim, bool weighted) {
   return out;
 }
 
-TEST(GatherTest, EveryDimensionGivesTheBitsOfThePlainLoop) {
+TEST(GatherTest, EveryDimensionHasTheBitsOfAPlainLoop) {
   for (const int64_t dim : {1, 3, 8, 10, 16, 32, 48, 64, 100, 128, 150}) {
     const Problem problem = random_problem(400, 300, dim);
     for (const bool weighted : {false, true}) {
@@ -186,7 +186,7 @@ TEST(GatherTest, BitsDoNotDependOnTheNumberOfWorkers) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(GatherTest, NoSamplesAndNoIdsDoNothing) {
+TEST(GatherTest, EmptyInputsDoNothing) {
   const std::vector<int64_t> splits = {0};
   const Bags bags = {.ids = nullptr, .splits = splits.data(), .samples = 0};
   pooled_gather(kTable.data(), 2, bags, Combiner::kMean, nullptr);

@@ -90,12 +90,12 @@ TEST(DotPairsTest, AgreeWithTheSumsForAllSizes) {
   }
 }
 
-TEST(DotPairsTest, TakeFeaturesThatStandSideBySide) {
+TEST(DotPairsTest, AcceptStackedFeatures) {
   expect_right<float>({.features = 27, .dim = 16}, true);
   expect_right<float>({.features = 5, .dim = 3, .self = true}, true);
 }
 
-TEST(DotPairsTest, ComputeInDoubleToo) {
+TEST(DotPairsTest, SupportFloat64) {
   for (const bool self : {false, true}) {
     expect_right<double>({.features = 27, .dim = 16, .self = self}, false);
     expect_right<double>({.features = 10, .dim = 21, .self = self}, true);
@@ -116,7 +116,7 @@ TEST(DotPairsTest, ASampleDependsOnItselfOnly) {
   }
 }
 
-TEST(DotPairsTest, GradientsNobodyAsksForAreLeftOut) {
+TEST(DotPairsTest, UnrequestedGradientsAreSkipped) {
   const FeaturePairs pairs = {.features = 3, .dim = 4};
   const Features<float> x(pairs, kBatch, false, 1), all(pairs, kBatch, false, 2),
       some(pairs, kBatch, false, 3);
@@ -149,7 +149,7 @@ TEST(DotPairsTest, FeaturesOfNoElementsHaveProductsOfZero) {
   EXPECT_TRUE(std::equal(one.begin(), one.end(), zeros.begin()));
 }
 
-TEST(DotPairsTest, AnInfiniteFeatureIsNoPartnerOfItself) {
+TEST(DotPairsTest, AnInfiniteFeatureDoesNotSpoilOtherPairs) {
   const FeaturePairs pairs = {.features = 2, .dim = 1};
   const Features<float> x(pairs, 1, false, 1), dx(pairs, 1, false, 2);
   *x.first[0] = std::numeric_limits<float>::infinity();

@@ -63,7 +63,7 @@ void expect_groups(const RowGroups& groups, const std::vector<Bags>& parts, bool
   EXPECT_EQ(found, sources_of(parts, by_position));
 }
 
-TEST(RowGroupsTest, SortsSourcesByRowWhateverTheSizes) {
+TEST(RowGroupsTest, SortsSourcesByRowForAllSizes) {
   RowGroups groups;  // reused in all cases, because it keeps its memory
   uint64_t seed = 1;
   for (const int64_t samples : {0, 1, 40, 700, 6000}) {
@@ -86,7 +86,7 @@ TEST(RowGroupsTest, SortsSourcesByRowWhateverTheSizes) {
   }
 }
 
-TEST(RowGroupsTest, FindsTheFirstGroupFromARowOn) {
+TEST(RowGroupsTest, FindsTheFirstGroupAtOrAfterARow) {
   const std::vector<int64_t> ids = {7, 3, 7, 900};
   const Bags bags = {.ids = ids.data(), .splits = nullptr, .samples = std::ssize(ids)};
   for (const int64_t rows : {int64_t{901}, int64_t{1} << 40}) {
@@ -101,7 +101,7 @@ TEST(RowGroupsTest, FindsTheFirstGroupFromARowOn) {
   }
 }
 
-TEST(RowGroupsTest, RefusesMoreThanItsWordsHold) {
+TEST(RowGroupsTest, RejectsSizesBeyondItsWords) {
   const std::vector<int64_t> ids = {1, 2, 3};
   const Bags bags = {.ids = ids.data(), .splits = nullptr, .samples = std::ssize(ids)};
   RowGroups groups;

@@ -10,10 +10,12 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/gemm/amx_tiles.h>
 
-#include "tests/framework/kernels/random_values.h"
+#include "tests/support/expectations.h"
+#include "tests/support/random_values.h"
 
 namespace keel::kernels::dense_gradient_test {
 
+using testing_support::expect_near;
 using testing_support::random_values;
 
 struct Layer {
@@ -115,7 +117,7 @@ TEST_P(DenseGradientTest, BitsDoNotDependOnTheNumberOfWorkers) {
   set_num_workers(before);
 }
 
-TEST_P(DenseGradientTest, WhatIsNotAskedForChangesNothing) {
+TEST_P(DenseGradientTest, UnrequestedGradientsAreNotWritten) {
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{300, 20, 33}, {500, 130, 128}}) {
     const Layer layer(m, k, n, GetParam());
     for (const bool relu : {false, true}) {
@@ -135,18 +137,13 @@ TEST_P(DenseGradientTest, NoRowsHaveNoGradientOfTheKernel) {
   EXPECT_EQ(g.db, std::vector<float>(20));
 }
 
-void expect_near(const std::vector<float>& found, const std::vector<float>& expected, float size) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6F * size) << i;
-}
-
-TEST(DenseGradientInTilesTest, IsThatOfMultiplyAdds) {
+TEST(DenseGradientInTilesTest, MatchesMultiplyAdds) {
   const Layer plain(500, 130, 128, MatmulPrecision::kHighest);
   const Layer in_tiles(500, 130, 128, MatmulPrecision::kHigh);
   for (const bool relu : {false, true}) {
     const Layer::Gradients expected = plain.gradients(relu), found = in_tiles.gradients(relu);
-    expect_near(found.dx, expected.dx, 128);
-    expect_near(found.dw, expected.dw, 500);
+    expect_near(found.dx, expected.dx, {.absolute = 1e-6 * 128});
+    expect_near(found.dw, expected.dw, {.absolute = 1e-6 * 500});
     EXPECT_EQ(found.db, expected.db);
     EXPECT_EQ(found.dw == expected.dw, !internal::may_use_tiles());
   }

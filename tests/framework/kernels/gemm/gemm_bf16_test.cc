@@ -1,3 +1,5 @@
+// Tests framework/kernels/gemm/gemm_bf16_avx512.cc, gemm_bf16_portable.cc and
+// framework/kernels/processor.cc.
 #include <keel/framework/kernels/gemm/gemm_bf16.h>
 
 #include <array>
@@ -13,7 +15,7 @@
 #include <keel/framework/kernels/gemm/gemm_dispatch.h>
 
 #include "tests/framework/kernels/nearest_bfloat16.h"
-#include "tests/framework/kernels/random_values.h"
+#include "tests/support/random_values.h"
 
 namespace keel::kernels::gemm_bf16_test {
 
@@ -71,7 +73,7 @@ void GemmBf16Test::expect_product(int64_t m, int64_t n, int64_t k, bool transpos
   }
 }
 
-TEST_P(GemmBf16Test, FourWaysOfTransposingAgreeWithTheDefinition) {
+TEST_P(GemmBf16Test, AllTranspositionsAgreeWithTheDefinition) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 3, 7},
@@ -143,7 +145,7 @@ TEST_P(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
   EXPECT_EQ(y, nearest);
 }
 
-TEST_P(GemmBf16Test, InfinitiesAndNanStayWhatTheyAre) {
+TEST_P(GemmBf16Test, InfinitiesAndNaNAreKept) {
   const float infinity = std::numeric_limits<float>::infinity();
   // A NaN whose only fraction bit is among those that rounding drops.
   const float low_nan = std::bit_cast<float>(0x7F800001U);
@@ -177,7 +179,7 @@ float sum_in_order(const float* x, const float* y, int64_t k, bool in_tiles) {
   return sum;
 }
 
-TEST_P(GemmBf16Test, SumsInTheOrderThatIsPromised) {
+TEST_P(GemmBf16Test, SumsInTheDocumentedOrder) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 5, 4},
                                 {1, 130, 40},
                                 {3, 40, 97},
@@ -201,7 +203,7 @@ std::vector<float> transposed(const std::vector<float>& x, int64_t rows, int64_t
   return out;
 }
 
-TEST_P(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
+TEST_P(GemmBf16Test, BitsDoNotDependOnWorkersOrRowCount) {
   const int64_t m = 300, n = 200, k = 1111;
   const std::vector<float> a = random_values(m * k, 1), b = random_values(k * n, 2);
   const std::vector<float> bias = random_values(n, 3);

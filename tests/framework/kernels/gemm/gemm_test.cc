@@ -10,7 +10,7 @@
 
 #include <keel/framework/base/parallel.h>
 
-#include "tests/framework/kernels/random_values.h"
+#include "tests/support/random_values.h"
 
 namespace keel::kernels::gemm_test {
 
@@ -38,7 +38,7 @@ void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool tran
   }
 }
 
-TEST(GemmTest, FourWaysOfTransposingAgreeWithTheDefinition) {
+TEST(GemmTest, AllTranspositionsAgreeWithTheDefinition) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       expect_product<float>(5, 3, 7, transpose_a, transpose_b);
@@ -166,7 +166,7 @@ TEST(GemmTest, BiasAndReluComeLast) {
   }
 }
 
-TEST(GemmTest, BitsOfARowDoNotDependOnTheRowsBesideIt) {
+TEST(GemmTest, BitsOfARowDoNotDependOnOtherRows) {
   const int64_t m = 700, n = 50, k = 1100;
   const std::vector<float> a = random_values(m * k, 1);
   const std::vector<float> b = random_values(k * n, 2);

@@ -1,4 +1,5 @@
 // Products of float32 in tile registers, at MatmulPrecision::kHigh.
+// Tests framework/kernels/gemm/amx_tiles.cc and gemm_amx.cc.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +14,7 @@
 #include <keel/framework/matmul_precision.h>
 
 #include "tests/framework/kernels/nearest_bfloat16.h"
-#include "tests/framework/kernels/random_values.h"
+#include "tests/support/random_values.h"
 
 namespace keel::kernels::gemm_tiles_test {
 
@@ -67,8 +68,8 @@ struct Operands {
 };
 
 // The tolerance covers the omitted products of parts and the rounding of float sums.
-void expect_near(const Operands& x, const std::vector<float>& c,
-                 const GemmEpilogue& epilogue = {}) {
+void expect_product_near(const Operands& x, const std::vector<float>& c,
+                         const GemmEpilogue& epilogue = {}) {
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.n; ++j) {
       double sum = epilogue.bias != nullptr ? epilogue.bias[j] : 0;
@@ -85,19 +86,19 @@ void expect_near(const Operands& x, const std::vector<float>& c,
   }
 }
 
-TEST(GemmTilesTest, LargeProductsAgreeWithTheDefinitionWhicheverWayTheyAreMade) {
+TEST(GemmTilesTest, LargeProductsAgreeWithTheDefinitionOnEveryPath) {
   const std::vector<float> bias = random_values(200, 3);
   for (const bool across_a : {false, true}) {
     for (const bool across_b : {false, true}) {
       const Operands x(230, 200, 77, across_a, across_b);
-      expect_near(x, x.gemm());
-      expect_near(x, x.gemm({.bias = bias.data(), .relu = true}),
-                  {.bias = bias.data(), .relu = true});
+      expect_product_near(x, x.gemm());
+      expect_product_near(x, x.gemm({.bias = bias.data(), .relu = true}),
+                          {.bias = bias.data(), .relu = true});
     }
   }
 }
 
-TEST(GemmTilesTest, IsNearerToTheExactSumsThanFloatsHoldTheirTerms) {
+TEST(GemmTilesTest, IsMoreAccurateThanFloatRoundingOfTerms) {
   const Operands x(200, 160, 1000);
   const std::vector<float> c = x.gemm();
   double squares = 0;
@@ -126,7 +127,7 @@ TEST(GemmTilesTest, TimesOneKeepsAllBits) {
   EXPECT_EQ(eye.gemm(), doubled);
 }
 
-TEST(GemmTilesTest, OnlyWhoAsksGetsItAndSmallProductsStayWhatTheyAre) {
+TEST(GemmTilesTest, IsUsedOnRequestAndForLargeProductsOnly) {
   const Operands small(40, 50, 300), large(400, 300, 300);
   const auto plain = MatmulPrecision::kHighest;
   EXPECT_EQ(small.gemm(), small.gemm({}, plain));
@@ -146,23 +147,23 @@ class GemmInTilesTest : public testing::Test {
 TEST_F(GemmInTilesTest, EveryWidthHeightAndDepthAgreesWithTheDefinition) {
   for (int64_t n = 1; n <= 70; n += 3) {
     const Operands x(n % 17 + 1, n, 19, n % 3 == 0, n % 2 == 0);
-    expect_near(x, x.in_tiles());
+    expect_product_near(x, x.in_tiles());
   }
   for (int64_t m = 1; m <= 34; ++m) {
     const Operands x(m, 35, 22, m % 2 == 0, m % 3 == 0);
-    expect_near(x, x.in_tiles());
+    expect_product_near(x, x.in_tiles());
   }
   for (int64_t k = 0; k <= 66; ++k) {
     const Operands x(33, 18, k, k % 2 == 0, k % 4 < 2);
-    expect_near(x, x.in_tiles());
+    expect_product_near(x, x.in_tiles());
   }
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{40, 1100, 50}, {1100, 40, 50}, {33, 40, 2101}, {2, 600, 1200}}) {
     for (const bool across : {false, true}) {
       const Operands x(m, n, k, across, !across);
       const std::vector<float> bias = random_values(n, 3);
-      expect_near(x, x.in_tiles({.bias = bias.data(), .relu = across}),
-                  {.bias = bias.data(), .relu = across});
+      expect_product_near(x, x.in_tiles({.bias = bias.data(), .relu = across}),
+                          {.bias = bias.data(), .relu = across});
     }
   }
 }
@@ -192,7 +193,7 @@ float sum_in_order(const Operands& x, int64_t i, int64_t j) {
   return sum;
 }
 
-TEST_F(GemmInTilesTest, SumsHaveOneOrder) {
+TEST_F(GemmInTilesTest, SumsHaveAFixedOrder) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 5, 4}, {3, 40, 97}, {35, 40, 611}}) {
     for (const bool across : {false, true}) {
       const Operands x(m, n, k, across, across);
@@ -204,7 +205,7 @@ TEST_F(GemmInTilesTest, SumsHaveOneOrder) {
   }
 }
 
-TEST_F(GemmInTilesTest, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
+TEST_F(GemmInTilesTest, BitsDoNotDependOnWorkersOrRowCount) {
   const Operands all(300, 200, 1111);
   std::vector<std::vector<float>> results;
   for (const int count : {1, 3}) {
@@ -220,7 +221,7 @@ TEST_F(GemmInTilesTest, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
   }
 }
 
-TEST_F(GemmInTilesTest, WhatNoBfloat16HoldsIsNotANumberOrZero) {
+TEST_F(GemmInTilesTest, ValuesOutsideTheRangeOfBfloat16BecomeNaNOrZero) {
   Operands x(4, 3, 40);
   std::ranges::fill(x.a, 0.0F);
   std::ranges::fill(x.b, 1.0F);

@@ -1,3 +1,4 @@
+// Tests framework/kernels/gemm/gemm_panels.cc.
 #include <keel/framework/kernels/gemm/packed_gemm.h>
 
 #include <bit>
@@ -69,7 +70,7 @@ TEST(PackedGemm, HasTheBitsOfGemmWhereFactorsAreZero) {
   }
 }
 
-TEST(PackedGemm, ReadsAndWritesRowsThatLieApartAndNothingBetweenThem) {
+TEST(PackedGemm, AccessesOnlyTheRowsOfStridedMatrices) {
   constexpr int64_t kM = 9, kN = 70, kK = 21, kXStride = 30, kYStride = 81;
   const auto b = numbers(kK * kN, 1), wide = numbers(kM * kXStride, 2);
   std::vector<float> x, expected(kM * kN), y(kM * kYStride, 7);
@@ -86,7 +87,7 @@ TEST(PackedGemm, ReadsAndWritesRowsThatLieApartAndNothingBetweenThem) {
   }
 }
 
-TEST(PackedGemm, OfNoRowsWritesNothing) {
+TEST(PackedGemm, WritesNothingForZeroRows) {
   const auto b = numbers(6, 1);
   PackedMatrix(b.data(), nullptr, 2, 3).multiply(nullptr, 2, 0, nullptr, 3, true);
 }

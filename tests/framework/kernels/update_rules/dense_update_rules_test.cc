@@ -112,7 +112,7 @@ TEST(DenseUpdateRulesTest, NadamMultipliesItsFactors) {
   EXPECT_EQ(rule.shared_slots().at(0).name, "u_product");
 }
 
-TEST(DenseUpdateRulesTest, LionStepsByTheSign) {
+TEST(DenseUpdateRulesTest, LionUpdatesByTheSign) {
   const LionRule rule(0.9, 0.5);
   State<double> state(rule, {1, 1, 1});
   state.step({5, -0.25, 0}, 0.125);
@@ -123,7 +123,7 @@ TEST(DenseUpdateRulesTest, LionStepsByTheSign) {
   EXPECT_EQ(state.value[1], 1.25);
 }
 
-TEST(DenseUpdateRulesTest, LambStepsInProportionToTheNorm) {
+TEST(DenseUpdateRulesTest, LambUpdatesInProportionToTheNorm) {
   const LambRule rule({.epsilon = 0});
   State<double> state(rule, {3, -4});
   state.step({100, 0.001}, 0.1);
@@ -132,7 +132,7 @@ TEST(DenseUpdateRulesTest, LambStepsInProportionToTheNorm) {
   EXPECT_NEAR(state.value[1], -4 - 0.1 * 5 / std::sqrt(2), 1e-9);
 }
 
-TEST(DenseUpdateRulesTest, LambStepsFromZeroByTheRate) {
+TEST(DenseUpdateRulesTest, LambUpdatesZeroWeightsByTheRate) {
   const LambRule rule({.epsilon = 0});
   State<double> state(rule, {0, 0});
   state.step({1, -1}, 0.1);

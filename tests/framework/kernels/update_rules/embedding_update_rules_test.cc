@@ -7,7 +7,11 @@
 
 #include <keel/framework/base/errors.h>
 
+#include "tests/support/expectations.h"
+
 namespace keel::embedding_update_rules_test {
+
+using testing_support::expect_near;
 
 template <class T>
 struct State {
@@ -31,11 +35,6 @@ State<T> run(const UpdateRule& rule, const std::vector<T>& start,
   return state;
 }
 
-void expect_near(const std::vector<double>& actual, const std::vector<double>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-14) << i;
-}
-
 // Every rule of embedding_update_rules.h except CustomRule.
 std::vector<std::shared_ptr<const UpdateRule>> all_rules() {
   return {std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{.momentum = 0.9}),
@@ -55,51 +54,53 @@ TEST(EmbeddingUpdateRulesTest, AdagradMomentumFollowsItsFormula) {
   const State<double> s = run<double>(rule, {1}, {{2}, {-1}}, 0.1);
   const double a1 = 0.25 * 4, u1 = 2 * std::pow(a1 + 0.25, -0.25), m1 = u1;
   const double a2 = 0.75 * a1 + 0.25, u2 = -std::pow(a2 + 0.25, -0.25), m2 = 0.5 * m1 + u2;
-  expect_near(s.value, {1 - 0.1 * m1 - 0.1 * m2});
-  expect_near(s.slots[0], {a2});
-  expect_near(s.slots[1], {m2});
+  expect_near(s.value, {1 - 0.1 * m1 - 0.1 * m2}, {.absolute = 1e-14});
+  expect_near(s.slots[0], {a2}, {.absolute = 1e-14});
+  expect_near(s.slots[1], {m2}, {.absolute = 1e-14});
 }
 
-TEST(EmbeddingUpdateRulesTest, MomentumKeepsTheRateOutOfItsSlot) {
+TEST(EmbeddingUpdateRulesTest, TheMomentumSlotExcludesTheRate) {
   const State<double> s = run<double>(MomentumRule(0.5, false), {1}, {{2}, {-1}}, 0.1);
-  expect_near(s.value, {1 - 0.1 * 2 - 0.1 * 0});
-  expect_near(s.slots[0], {0});
+  expect_near(s.value, {1 - 0.1 * 2 - 0.1 * 0}, {.absolute = 1e-14});
+  expect_near(s.slots[0], {0}, {.absolute = 1e-14});
   const State<double> n = run<double>(MomentumRule(0.5, true), {1}, {{2}}, 0.1);
-  expect_near(n.value, {1 - 0.1 * (2 + 0.5 * 2)});
+  expect_near(n.value, {1 - 0.1 * (2 + 0.5 * 2)}, {.absolute = 1e-14});
 }
 
 TEST(EmbeddingUpdateRulesTest, RMSPropFollowsItsFormula) {
   const State<double> s = run<double>(RMSPropRule(0.75, 0.5, 0.25), {1}, {{2}, {-1}}, 0.1);
   const double ms1 = 0.25 * 4, mom1 = 0.1 * 2 / std::sqrt(ms1 + 0.25);
   const double ms2 = ms1, mom2 = 0.5 * mom1 - 0.1 / std::sqrt(ms2 + 0.25);
-  expect_near(s.value, {1 - mom1 - mom2});
-  expect_near(s.slots[0], {ms2});
-  expect_near(s.slots[1], {mom2});
+  expect_near(s.value, {1 - mom1 - mom2}, {.absolute = 1e-14});
+  expect_near(s.slots[0], {ms2}, {.absolute = 1e-14});
+  expect_near(s.slots[1], {mom2}, {.absolute = 1e-14});
 }
 
 TEST(EmbeddingUpdateRulesTest, ProximalAdagradShrinksWeightsTowardsZero) {
   const State<double> s =
       run<double>(ProximalAdagradRule(1, 0.5, 0.25), {1, -1, 0.01}, {{0, 0, 0}}, 0.1);
-  expect_near(s.value, {0.95 / 1.025, -0.95 / 1.025, 0});
+  expect_near(s.value, {0.95 / 1.025, -0.95 / 1.025, 0}, {.absolute = 1e-14});
   EXPECT_EQ(run<double>(ProximalAdagradRule(1, 0, 0), {3}, {{0}}, 0.1).value[0], 3);
 }
 
 TEST(EmbeddingUpdateRulesTest, ProximalYogiMovesItsSecondMomentTowardsTheSquare) {
   const ProximalYogiRule rule({.beta1 = 0, .beta2 = 0.75, .initial_accumulator_value = 4});
   const State<double> s = run<double>(rule, {1, 1, 1}, {{1, 2, 3}}, 0.1);
-  expect_near(s.slots[0], {4 - 0.25, 4, 4 + 0.25 * 9});
-  expect_near(s.slots[1], {1, 2, 3});
-  expect_near(s.value, {1 - 0.1 / (std::sqrt(3.75) + 1e-3), 1 - 0.1 * 2 / (2 + 1e-3),
-                        1 - 0.1 * 3 / (2.5 + 1e-3)});
+  expect_near(s.slots[0], {4 - 0.25, 4, 4 + 0.25 * 9}, {.absolute = 1e-14});
+  expect_near(s.slots[1], {1, 2, 3}, {.absolute = 1e-14});
+  expect_near(
+      s.value,
+      {1 - 0.1 / (std::sqrt(3.75) + 1e-3), 1 - 0.1 * 2 / (2 + 1e-3), 1 - 0.1 * 3 / (2.5 + 1e-3)},
+      {.absolute = 1e-14});
 }
 
-TEST(EmbeddingUpdateRulesTest, TheFrequencyEstimatorMixesGapsAndTakesOutliersWhole) {
+TEST(EmbeddingUpdateRulesTest, TheFrequencyEstimatorAveragesGapsExceptOutliers) {
   const FrequencyEstimatorRule rule({.tau = 0.25, .max_delta = 50, .outlier_threshold = 2});
   expect_near(run<double>(rule, {40, 10, 30}, {{7, 7, 7}}, 60).value,
-              {40 * 0.75 + 50 * 0.25, 50, 50});
+              {40 * 0.75 + 50 * 0.25, 50, 50}, {.absolute = 1e-14});
 }
 
-TEST(EmbeddingUpdateRulesTest, ZeroGradientsOnZeroSlotsGiveNumbers) {
+TEST(EmbeddingUpdateRulesTest, ZeroGradientsOnZeroSlotsAreFinite) {
   std::vector<std::shared_ptr<const UpdateRule>> rules = all_rules();
   rules.push_back(std::make_shared<RMSPropRule>(0.9, 0.5, 0));
   rules.push_back(std::make_shared<ProximalAdagradRule>(0, 0.5, 0.3));
@@ -120,7 +121,7 @@ TEST(EmbeddingUpdateRulesTest, ZeroGradientsOnZeroSlotsGiveNumbers) {
 }
 
 // Covers vector loops and their tails: an element alone gets the same bits as among others.
-TEST(EmbeddingUpdateRulesTest, AnElementsBitsDoNotDependOnItsNeighbours) {
+TEST(EmbeddingUpdateRulesTest, BitsOfAnElementDoNotDependOnOtherElements) {
   std::vector<float> start, gradient;
   for (int i = 0; i < 37; ++i) {
     start.push_back(std::sin(1.0F + static_cast<float>(i)));
@@ -135,7 +136,7 @@ TEST(EmbeddingUpdateRulesTest, AnElementsBitsDoNotDependOnItsNeighbours) {
   }
 }
 
-TEST(EmbeddingUpdateRulesTest, OnlyAProximalAdagradWithoutPenaltyStandsStillWithoutGradient) {
+TEST(EmbeddingUpdateRulesTest, OnlyProximalAdagradWithoutPenaltyIgnoresZeroGradients) {
   for (const auto& rule : all_rules()) EXPECT_TRUE(rule->moves_without_gradient());
   EXPECT_FALSE(ProximalAdagradRule(0.1, 0, 0).moves_without_gradient());
   EXPECT_TRUE(CustomRule({}, {}).moves_without_gradient());
@@ -147,7 +148,8 @@ TEST(EmbeddingUpdateRulesTest, AnEngineRuleRenamesTheSlotsOfAnother) {
   EXPECT_EQ(rule.slots().at(0).name, "accumulators");
   EXPECT_EQ(rule.slots().at(0).initial, 0.25);
   EXPECT_FALSE(rule.moves_without_gradient());
-  expect_near(run<double>(rule, {1}, {{0.4}}, 0.1).value, {1 - 0.04 / std::sqrt(0.41)});
+  expect_near(run<double>(rule, {1}, {{0.4}}, 0.1).value, {1 - 0.04 / std::sqrt(0.41)},
+              {.absolute = 1e-14});
 }
 
 TEST(EmbeddingUpdateRulesTest, ACustomRuleSeesTheWholeRow) {

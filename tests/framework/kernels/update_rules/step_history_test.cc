@@ -1,3 +1,4 @@
+// Tests framework/kernels/update_rules/closed_form.cc and zero_gradient_update.cc.
 #include <keel/framework/kernels/update_rules/step_history.h>
 
 #include <algorithm>
@@ -6,13 +7,19 @@
 #include <limits>
 #include <random>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/kernels/update_rules/dense_update_rules.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::kernels::step_history_test {
+
+using testing::HasSubstr;
+using testing_support::message_if_any;
 
 using Rule = std::shared_ptr<const UpdateRule>;
 
@@ -149,7 +156,7 @@ void expect_bits(const Named& n, const RunOptions& o) {
   });
 }
 
-TEST(SkippedStepsTest, ReplayGivesTheBitsOfStepsOfZeroGradient) {
+TEST(StepHistoryTest, ReplayGivesTheBitsOfStepsOfZeroGradient) {
   for (const Named& n : all_rules()) {
     for (const double decay : {0.0, 0.1}) {
       expect_bits<float>(n, {.weight_decay = decay});
@@ -159,7 +166,7 @@ TEST(SkippedStepsTest, ReplayGivesTheBitsOfStepsOfZeroGradient) {
   }
 }
 
-TEST(SkippedStepsTest, ReplayGivesTheBitsWhereWeightsHaveLongStoodStill) {
+TEST(StepHistoryTest, ReplayGivesTheBitsOfSettledWeights) {
   for (const Named& n : all_rules()) {
     const RunOptions o = {.weight_decay = 0.01, .steps = 3000, .with_gradient = {2500, 2700}};
     expect_bits<float>(n, o);
@@ -177,7 +184,7 @@ double distance(const std::vector<T>& a, const std::vector<T>& b) {
   return most == 0 ? off : off / most;
 }
 
-void expect_near(const Named& n, double decay) {
+void expect_closed_form_near(const Named& n, double decay) {
   const RunOptions o = {.closed_form = true,
                         .weight_decay = decay,
                         .steps = 10000,
@@ -190,15 +197,15 @@ void expect_near(const Named& n, double decay) {
   });
 }
 
-TEST(SkippedStepsTest, TheClosedFormIsWithinAMillionthAfterTenThousandSteps) {
+TEST(StepHistoryTest, TheClosedFormIsWithinAMillionthAfterTenThousandSteps) {
   for (const Named& n : all_rules()) {
-    if (n.closed_form) expect_near(n, 0);
+    if (n.closed_form) expect_closed_form_near(n, 0);
   }
 }
 
-TEST(SkippedStepsTest, TheClosedFormIsWithinAMillionthOfStepsThatDecay) {
+TEST(StepHistoryTest, TheClosedFormIsWithinAMillionthOfStepsThatDecay) {
   for (const Named& n : all_rules()) {
-    if (n.closed_form) expect_near(n, 0.004);
+    if (n.closed_form) expect_closed_form_near(n, 0.004);
   }
 }
 
@@ -224,21 +231,21 @@ void expect_nearer_than_steps(const Named& n) {
 }
 
 // Single steps in float32 round in each step; the formulas round once.
-TEST(SkippedStepsTest, TheClosedFormOfFloatsIsNearerToTheDefinitionThanTheirSteps) {
+TEST(StepHistoryTest, TheClosedFormIsMoreAccurateThanFloatSteps) {
   const std::vector<Named> all = all_rules();
   for (size_t i = 0; i < all.size() / 2; ++i) {
     if (all[i].closed_form) expect_nearer_than_steps(all[i]);
   }
 }
 
-TEST(SkippedStepsTest, TheClosedFormOfFloatsIsNearerForTheOtherRulesToo) {
+TEST(StepHistoryTest, TheClosedFormIsMoreAccurateForOtherRules) {
   const std::vector<Named> all = all_rules();
   for (size_t i = all.size() / 2; i < all.size(); ++i) {
     if (all[i].closed_form) expect_nearer_than_steps(all[i]);
   }
 }
 
-TEST(SkippedStepsTest, TheClosedFormEndsAtAnyStep) {
+TEST(StepHistoryTest, TheClosedFormEndsAtAnyStep) {
   for (const Named& n : all_rules()) {
     if (!n.closed_form) continue;
     for (const bool decays : {false, true}) {
@@ -263,7 +270,7 @@ TEST(SkippedStepsTest, TheClosedFormEndsAtAnyStep) {
   }
 }
 
-TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
+TEST(StepHistoryTest, NonFiniteValuesRemain) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Rule rule = std::make_shared<AdamRule>(AdamRuleOptions{});
   for (const bool closed_form : {false, true}) {
@@ -293,22 +300,18 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
 }
 
 std::string refusal(const Rule& rule, bool closed_form) {
-  try {
-    const StepHistory made("Test", rule, {.closed_form = closed_form});
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_any<ValueError>(
+      [&] { const StepHistory made("Test", rule, {.closed_form = closed_form}); });
 }
 
-TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
+TEST(StepHistoryTest, RejectsUnsupportedRules) {
   const Rule lamb = std::make_shared<LambRule>(MomentRuleOptions{});
-  EXPECT_NE(refusal(lamb, false).find("Test: lazy_rows requires"), std::string::npos);
+  EXPECT_THAT(refusal(lamb, false), HasSubstr("Test: lazy_rows requires"));
   const Rule custom = std::make_shared<CustomRule>(CustomComputation(), std::vector<std::string>{});
-  EXPECT_NE(refusal(custom, false).find("custom computation"), std::string::npos);
+  EXPECT_THAT(refusal(custom, false), HasSubstr("custom computation"));
   const Rule endless = std::make_shared<SGDRule>(1.0);
   EXPECT_EQ(refusal(endless, false), "");
-  EXPECT_NE(refusal(endless, true).find("closed_form"), std::string::npos);
+  EXPECT_THAT(refusal(endless, true), HasSubstr("closed_form"));
   for (const Named& n : all_rules()) {
     EXPECT_EQ(refusal(n.rule, false), "") << n.name;
     EXPECT_EQ(refusal(n.rule, true).empty(), n.closed_form) << n.name;

@@ -10,23 +10,29 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/internal/naming.h>
-#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/layers/training/training_options.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/expectations.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::distributed_embedding_training_test {
 
 using distribute::TPUStrategy;
 using keras_rs::make_table;
 using layers::DistributedEmbedding;
+using testing_support::expect_near;
+using testing_support::TemporaryFolder;
+using testing_support::Tolerance;
 using Features = Nest<keras_rs::FeatureConfig>;
 using Values = std::vector<float>;
 using Names = std::vector<std::string>;
+
+constexpr Tolerance kTolerance = {.absolute = 1e-5, .relative = 1e-5};
 
 constexpr int64_t kBatch = 8;
 
@@ -176,7 +182,7 @@ TEST(DistributedEmbeddingTrainingTest, StackedTablesGiveTheBitsOfUnstackedOnes) 
   }
 }
 
-TEST(DistributedEmbeddingTrainingTest, StateGoesByTheNamesOfTables) {
+TEST(DistributedEmbeddingTrainingTest, StateEntriesHaveTheNamesOfTables) {
   const Training run = trained({.num_cores = 2}, tpu::Adagrad{.learning_rate = 0.1}, "auto");
   for (const char* name : {"users", "items", "shops", "words"}) {
     const std::string key = name + std::string("/embeddings");
@@ -234,13 +240,6 @@ struct Ranker {
   }
 };
 
-void expect_near(const Values& received, const Values& expected) {
-  ASSERT_EQ(received.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(received[i], expected[i], 1e-5 + 1e-5 * std::abs(expected[i])) << i;
-  }
-}
-
 TEST(DistributedEmbeddingTrainingTest, FitTrainsSparseCoresAsTheDefaultDevice) {
   const auto fitted = [](distribute::Strategy& strategy) {
     clear_session();
@@ -254,14 +253,14 @@ TEST(DistributedEmbeddingTrainingTest, FitTrainsSparseCoresAsTheDefaultDevice) {
   TPUStrategy tpu({.num_cores = 4});
   const auto [expected, expected_tables] = fitted(cpu);
   const auto [received, received_tables] = fitted(tpu);
-  expect_near(received, expected);
+  expect_near(received, expected, kTolerance);
   for (const auto& [name, values] : expected_tables) {
-    expect_near(received_tables.at(name).to_vector<float>(), values.to_vector<float>());
+    expect_near(received_tables.at(name).to_vector<float>(), values.to_vector<float>(), kTolerance);
   }
 }
 
 TEST(DistributedEmbeddingTrainingTest, SavedModelsLoadOnEveryPlacement) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder / "model.h5";
   TPUStrategy tpu({.num_cores = 2});
   Values expected;
@@ -280,7 +279,7 @@ TEST(DistributedEmbeddingTrainingTest, SavedModelsLoadOnEveryPlacement) {
     const ModelHandle model = load_model(path);
     expect_near(
         model->predict(batch(1, 0, 12), {.verbose = Verbose::kSilent}).tensor().to_vector<float>(),
-        expected);
+        expected, kTolerance);
     for (const auto& layer : model->layers()) {
       const auto* embedding = dynamic_cast<const DistributedEmbeddingLayer*>(&*layer);
       if (embedding == nullptr) continue;
@@ -300,7 +299,7 @@ TEST(DistributedEmbeddingTrainingTest, SavedModelsLoadOnEveryPlacement) {
 }
 
 TEST(DistributedEmbeddingTrainingTest, CheckpointsFitEveryPlacementAndStacking) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder / "checkpoint.h5";
   const auto after = [&](distribute::Strategy& strategy, const TableStacking& stacking) {
     clear_session();
@@ -322,9 +321,9 @@ TEST(DistributedEmbeddingTrainingTest, CheckpointsFitEveryPlacementAndStacking) 
   const Values expected = after(two, "auto");
   EXPECT_EQ(after(two, std::nullopt), expected);
   TPUStrategy four({.num_cores = 4});
-  expect_near(after(four, Names{"users", "items"}), expected);
+  expect_near(after(four, Names{"users", "items"}), expected, kTolerance);
   distribute::CPUStrategy cpu;
-  expect_near(after(cpu, "auto"), expected);
+  expect_near(after(cpu, "auto"), expected, kTolerance);
 }
 
 }  // namespace keel::distributed_embedding_training_test

@@ -9,6 +9,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 
 #include "tests/support/embedding_fixture.h"
 
@@ -59,24 +60,6 @@ inline Nest<Gradient> filled_like(const Tensors& activations, float value) {
   return map_structure(activations, [&](const TensorLike& a) -> Gradient {
     return Tensor::full<float>(a.tensor().shape(), value);
   });
-}
-
-// Succeeds if fn throws E and its message contains all `parts`.
-template <class E, class Fn>
-testing::AssertionResult throws(Fn&& fn, const std::vector<std::string>& parts = {}) {
-  try {
-    fn();
-  } catch (const E& error) {
-    for (const std::string& part : parts) {
-      if (std::string(error.what()).find(part) == std::string::npos) {
-        return testing::AssertionFailure() << "'" << part << "' is not in: " << error.what();
-      }
-    }
-    return testing::AssertionSuccess();
-  } catch (const std::exception& error) {
-    return testing::AssertionFailure() << "another exception: " << error.what();
-  }
-  return testing::AssertionFailure() << "no exception";
 }
 
 inline Table table_of(int64_t rows, int64_t dim, const std::string& name = "",

@@ -1,13 +1,15 @@
-#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
-
+// Tests layers/embedding/mid_level/variable_embedding.cc.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/optimizers/sgd.h>
 
-#include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/errors.h"
 
 namespace keel::tpu::tpu_embedding_for_serving_test {
 
@@ -21,6 +23,8 @@ using fixture::ragged;
 using fixture::sparse;
 using fixture::sparse_at;
 using fixture::Standard;
+using testing::HasSubstr;
+using testing_support::message_of;
 
 struct Lookup {
   TensorLike input;
@@ -43,7 +47,7 @@ Tensor look_up(const Lookup& lookup) {
 
 std::string error_of(const Lookup& lookup) {
   std::string text = message_of<ValueError>([&] { look_up(lookup); });
-  EXPECT_NE(text.find("'f'"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("'f'"));
   return text;
 }
 
@@ -51,7 +55,7 @@ TEST(ServingLookupTest, ChecksComeInOrder) {
   const FeatureConfig steps = {.max_sequence_length = 2};
   const TensorLike rows = ragged(IdRows{{1}});
   const auto says = [](const std::string& text, const char* what) {
-    EXPECT_NE(text.find(what), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr(what));
   };
   const TensorLike ones = Tensor::full<float>({1}, 1);
   says(error_of({.input = ids({1}, {1}), .weights = ones, .feature = steps}), "dense ids");
@@ -62,12 +66,12 @@ TEST(ServingLookupTest, ChecksComeInOrder) {
   says(error_of({.input = Tensor::from<std::string>({"a"}, {1})}), "int32 or int64");
 }
 
-TEST(ServingLookupTest, WeightsStandWhereTheIdsStand) {
+TEST(ServingLookupTest, WeightsMustHaveTheLayoutOfTheIds) {
   error_of({.input = ragged(IdRows{{1}, {2}}), .weights = ragged(FloatRows{{1, 1}, {}})});
   error_of({.input = sparse(IdRows{{1}}, 2), .weights = ragged(FloatRows{{1}})});
 }
 
-TEST(ServingLookupTest, DenseIdsAreGatheredWhateverTheirShape) {
+TEST(ServingLookupTest, DenseIdsOfAnyShapeAreGathered) {
   expect_tensor(look_up({.input = ids({3, 1}, {2, 1})}), {2, 1, 2}, {6, 7, 2, 3});
   expect_tensor(look_up({.input = ids({3, 1, 0, 0}, {2, 2})}), {2, 2, 2}, {6, 7, 2, 3, 0, 1, 0, 1});
   error_of({.input = ids({-1}, {1})});
@@ -124,8 +128,8 @@ TEST(ServingLookupTest, RaggedStepsOfAnOutputShapeIgnoreWeightsAndCombiner) {
                          .feature = {.output_shape = {{4}}}}),
                 {4, 2}, {2, 3, 4, 5, 6, 7, 0, 0});
   const std::string text = error_of({.input = rows, .feature = {.output_shape = {{3}}}});
-  EXPECT_NE(text.find("3"), std::string::npos) << text;
-  EXPECT_NE(text.find("2 rows"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("3"));
+  EXPECT_THAT(text, HasSubstr("2 rows"));
   error_of({.input = rows, .feature = {.output_shape = {{0}}}});
 }
 
@@ -159,11 +163,11 @@ TEST(ServingLookupTest, AMissingTableIsNamed) {
   const Nest<FeatureConfig> config = {{"a", FeatureConfig{.table = table}}};
   const std::string text = message_of<ValueError>(
       [&] { serving_embedding_lookup({{"a", ids({1}, {1})}}, {}, EmbeddingTables{}, config); });
-  EXPECT_NE(text.find("'a'"), std::string::npos) << text;
-  EXPECT_NE(text.find("lost"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("'a'"));
+  EXPECT_THAT(text, HasSubstr("lost"));
 }
 
-TEST(ServingLookupTest, TablesOfALayerServeToo) {
+TEST(ServingLookupTest, TablesOfALayerCanServe) {
   const Standard f;
   const auto layer = f.layer("sgd", Standard::ragged_batch(0, 2));
   const Tensors found = serving_embedding_lookup(Standard::ragged_batch(0, 2), {},
@@ -171,7 +175,7 @@ TEST(ServingLookupTest, TablesOfALayerServeToo) {
   expect_rows(found["friends"].tensor(), {{6, 7}, {2, 3}});
 }
 
-TEST(TPUEmbeddingForServingTest, TablesAreMadeOnDemandWithTheirSlots) {
+TEST(TPUEmbeddingForServingTest, TablesAndSlotsAreCreatedOnDemand) {
   const Standard f;
   TPUEmbeddingForServing embedding(f.features(), Adam{});
   EXPECT_FALSE(embedding.built());
@@ -202,7 +206,7 @@ TEST(TPUEmbeddingForServingTest, NamesAndOptimizersAreWrittenIntoTheTables) {
   EXPECT_TRUE(table->optimizer);
 }
 
-TEST(TPUEmbeddingForServingTest, ALengthWithoutEffectIsSaidOnce) {
+TEST(TPUEmbeddingForServingTest, AnIneffectiveSequenceLengthIsReportedOnce) {
   const FeatureConfig feature = {.table = make_table({.vocabulary_size = 4, .dim = 2}),
                                  .max_sequence_length = 3,
                                  .output_shape = {{1}}};
@@ -215,7 +219,7 @@ TEST(TPUEmbeddingForServingTest, ALengthWithoutEffectIsSaidOnce) {
             "output_shape\n");
 }
 
-TEST(TPUEmbeddingForServingTest, ItTrainsOnTheHost) {
+TEST(TPUEmbeddingForServingTest, TrainsOnTheHost) {
   const Standard f;
   TPUEmbeddingForServing embedding(f.features());
   std::vector<Variable> variables;

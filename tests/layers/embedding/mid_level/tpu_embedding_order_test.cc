@@ -5,14 +5,18 @@
 #include <stdexcept>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
+#include "tests/support/errors.h"
 
 namespace keel::mid_level::tpu_embedding_order_test {
 
 using distribute::PerReplica;
 using distribute::TPUStrategy;
+using testing::HasSubstr;
+using testing_support::message_of;
 
 // Calls of one replica: T and I enqueue for training and for inference, D dequeues, A applies.
 using Calls = std::string;
@@ -162,7 +166,7 @@ void PrintTo(const Lengths& l, std::ostream* out) { *out << l.first << "_and_" <
 
 class TPUEmbeddingOrderTest : public testing::TestWithParam<Lengths> {};
 
-TEST_P(TPUEmbeddingOrderTest, EveryOrderOfCallsGivesTheModelsNumbersOrAnError) {
+TEST_P(TPUEmbeddingOrderTest, EveryOrderOfCallsGivesCorrectResultsOrAnError) {
   const auto [first, second] = GetParam();
   const Quiet quiet;
   Pair pair;
@@ -190,9 +194,9 @@ INSTANTIATE_TEST_SUITE_P(UpToSixCalls, TPUEmbeddingOrderTest, testing::ValuesIn(
 
 // After a failure, batches in flight are dropped, and a legal step gives the right results.
 void expect_usable(Pair& pair) {
-  EXPECT_TRUE(throws<RuntimeError>([&] { pair.strategy.run([&] { pair.embedding->dequeue(); }); }));
-  EXPECT_TRUE(throws<RuntimeError>(
-      [&] { pair.strategy.run([&] { pair.embedding->apply_gradients({{"f", Gradient()}}); }); }));
+  EXPECT_THROW(pair.strategy.run([&] { pair.embedding->dequeue(); }), RuntimeError);
+  EXPECT_THROW(pair.strategy.run([&] { pair.embedding->apply_gradients({{"f", Gradient()}}); }),
+               RuntimeError);
   pair.reset();
   EXPECT_EQ(pair.step(PerReplica<Calls>({"TDATD", "TDATD"}))[0].size(), 2u);
   pair.embedding->tracked()->state_entries();
@@ -225,7 +229,7 @@ TEST_P(TPUEmbeddingFailureTest, AReplicaMayThrowBetweenAnyTwoCalls) {
   }
 }
 
-TEST_P(TPUEmbeddingFailureTest, ACallThatOneReplicaLeavesOutIsAnError) {
+TEST_P(TPUEmbeddingFailureTest, ACallMissingInOneReplicaIsAnError) {
   const Quiet quiet;
   for (const auto& [first, second] : std::vector<std::pair<Calls, Calls>>{{"TDA", "TD"},
                                                                           {"TD", "TDA"},
@@ -234,13 +238,13 @@ TEST_P(TPUEmbeddingFailureTest, ACallThatOneReplicaLeavesOutIsAnError) {
                                                                           {"TDATDA", "TDATD"},
                                                                           {"TD", ""}}) {
     Pair pair(GetParam());
-    EXPECT_TRUE(throws<RuntimeError>([&] { pair.step(PerReplica<Calls>({first, second})); }))
+    EXPECT_THROW(pair.step(PerReplica<Calls>({first, second})), RuntimeError)
         << first << " and " << second;
     expect_usable(pair);
   }
 }
 
-TEST_P(TPUEmbeddingFailureTest, BatchesEnqueuedOutsideAreForgottenByAStepThatFails) {
+TEST_P(TPUEmbeddingFailureTest, AFailedStepDropsBatchesEnqueuedOutside) {
   const Quiet quiet;
   Pair pair(GetParam());
   for (int i = 0; i < 3; ++i) pair.embedding->enqueue(for_all(feature(), pair.strategy));
@@ -257,20 +261,19 @@ TEST_P(TPUEmbeddingFailureTest, BatchesEnqueuedOutsideAreForgottenByAStepThatFai
 INSTANTIATE_TEST_SUITE_P(Pipelined, TPUEmbeddingFailureTest, testing::Bool(),
                          testing::PrintToStringParamName());
 
-TEST(TPUEmbeddingReplicasTest, ReplicasMustBeAboutTheSameBatch) {
+TEST(TPUEmbeddingReplicasTest, ReplicasMustUseTheSameBatch) {
   const Quiet quiet;
   Pair pair;
-  EXPECT_TRUE(
-      throws<RuntimeError>([&] { pair.step(PerReplica<Calls>({"TD", "ID"})); }, {"batch 0"}));
-  EXPECT_TRUE(throws<RuntimeError>([&] {
-    pair.strategy.run(
-        [&](const Tensors& x) {
-          const std::string name = this_replica() == 0 ? "a" : "b";
-          pair.embedding->enqueue(x, {.name = name});
-          pair.embedding->dequeue(name);
-        },
-        for_all(feature(), pair.strategy));
-  }));
+  EXPECT_THAT(message_of<RuntimeError>([&] { pair.step(PerReplica<Calls>({"TD", "ID"})); }),
+              HasSubstr("batch 0"));
+  EXPECT_THROW(pair.strategy.run(
+                   [&](const Tensors& x) {
+                     const std::string name = this_replica() == 0 ? "a" : "b";
+                     pair.embedding->enqueue(x, {.name = name});
+                     pair.embedding->dequeue(name);
+                   },
+                   for_all(feature(), pair.strategy)),
+               RuntimeError);
   expect_usable(pair);
 }
 

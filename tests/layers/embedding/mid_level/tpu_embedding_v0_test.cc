@@ -1,17 +1,17 @@
-#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
-#include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::tpu::tpu_embedding_v0_test {
 
@@ -26,6 +26,9 @@ using fixture::ragged;
 using fixture::sparse;
 using fixture::sparse_at;
 using fixture::Standard;
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
 using Expected = std::vector<std::vector<double>>;
 
 struct Lookup {
@@ -52,10 +55,10 @@ Tensor look_up(const Lookup& lookup) {
 
 void expect_error(const Lookup& lookup) {
   const std::string text = message_of<ValueError>([&] { look_up(lookup); });
-  EXPECT_NE(text.find("'f'"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("'f'"));
 }
 
-TEST(SpecRowsG, G01_RowsGiveTheNumbersOfTheEngine) {
+TEST(SpecRowsG, G01_RowsEqualThoseOfTheEngine) {
   const IdRows rows = {{2, 5}, {}, {1, 1, 4}};
   const FloatRows weights = {{0.5, 2.0}, {}, {1.0, 3.0, 0.5}};
   const std::map<std::string, std::pair<Expected, Expected>> cases = {
@@ -142,7 +145,7 @@ std::vector<std::pair<std::string, Shape>> entries_of(const EmbeddingBase& embed
   return out;
 }
 
-TEST(SpecRowsG, G06_CheckpointsGoFromV0ToV0AndToTheHost) {
+TEST(SpecRowsG, G06_V0CheckpointsRestoreInV0AndOnTheHost) {
   const auto fill = [](VariableEmbedding& embedding, float value) {
     for (const auto& [table, variable] : embedding.embedding_tables()) {
       variable.assign(Tensor::full<float>(variable.shape(), value));
@@ -156,7 +159,7 @@ TEST(SpecRowsG, G06_CheckpointsGoFromV0ToV0AndToTheHost) {
       for (const float x : entry.get().to_vector<float>()) ASSERT_EQ(x, 1) << entry.name;
     }
   };
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Standard f;
   std::vector<std::pair<std::string, Shape>> there;
   {
@@ -226,7 +229,7 @@ TEST(TPUEmbeddingV0Test, AnOutputShapeOnlyKeepsOtherIdsFromBeingSequences) {
                 {2, 1, 2}, {6, 7, 2, 3});
 }
 
-TEST(TPUEmbeddingV0Test, RaggedRowsTakeTheOutputShape) {
+TEST(TPUEmbeddingV0Test, RaggedRowsFillTheOutputShape) {
   const TensorLike friends = Standard::ragged_batch()["friends"].leaf();
   expect_tensor(look_up({.input = friends, .feature = {.output_shape = {{2, 2}}}}), {2, 2, 2},
                 {6, 7, 2, 3, 6, 7, 2, 3});
@@ -254,7 +257,7 @@ TEST(TPUEmbeddingV0Test, GradientsOfReplicasAddUp) {
   expect_rows(variables[0].read(), {{-2.5}, {-0.5}, {-0.5}, {-0.5}});
 }
 
-TEST(TPUEmbeddingV0Test, SeveralMayLiveUnderOneStrategy) {
+TEST(TPUEmbeddingV0Test, SeveralObjectsMayShareAStrategy) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const Standard f;
@@ -267,7 +270,7 @@ TEST(TPUEmbeddingV0Test, SeveralMayLiveUnderOneStrategy) {
   EXPECT_EQ(a.embedding_tables()[0].first, f.video);
 }
 
-TEST(TPUEmbeddingV0Test, AFactoryMakesTheSlotsOfAnyName) {
+TEST(TPUEmbeddingV0Test, AFactoryMayCreateSlotsOfAnyName) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const Table table = make_table({.vocabulary_size = 4, .dim = 2, .name = "t"});

@@ -1,12 +1,16 @@
-#include <keel/layers/embedding/v1/embedding_config_spec.h>
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
+
+#include "tests/support/errors.h"
 
 namespace keel::estimator::embedding_config_spec_test {
 
 namespace fc = feature_column;
+using testing::HasSubstr;
+using testing_support::message_of;
 using tpu::v1::FeatureOptions;
 using tpu::v1::TableOptions;
 
@@ -22,7 +26,7 @@ tpu::v1::FeatureConfigs features(const std::string& table) {
   return {{"x", FeatureOptions{.table_id = table}}};
 }
 
-TEST(SpecRowsH, H04_OrdinaryColumnsAreRefusedOnlyWhenConfigsAreDerived) {
+TEST(SpecRowsH, H04_OrdinaryColumnsAreRejectedOnlyWhenConfigsAreDerived) {
   const EmbeddingConfigSpec spec(
       {.feature_columns = {fc::embedding_column(fc::categorical_column_with_identity("a", 4), 2)},
        .optimization_parameters = kAdagrad});
@@ -69,7 +73,7 @@ TEST(EmbeddingConfigSpec, ChecksInAFixedOrder) {
   EXPECT_THROW(EmbeddingConfigSpec({.feature_columns = {categorical}}), TypeError);
 }
 
-TEST(EmbeddingConfigSpec, TakesTheSevenClassesOfParametersAndNoOther) {
+TEST(EmbeddingConfigSpec, AcceptsTheSevenClassesOfParametersOnly) {
   const std::vector<EmbeddingOptimizer> good = {
       kAdagrad,
       tpu::AdamParameters{.learning_rate = 1},
@@ -88,19 +92,17 @@ TEST(EmbeddingConfigSpec, TakesTheSevenClassesOfParametersAndNoOther) {
                ValueError);
 }
 
-TEST(EmbeddingConfigSpec, CarriesAnUnknownPartitionStrategyInItsMessage) {
-  try {
-    const EmbeddingConfigSpec spec({.feature_columns = {column("a")},
-                                    .optimization_parameters = kAdagrad,
-                                    .partition_strategy = "invalid"});
-    FAIL() << spec->partition_strategy;
-  } catch (const ValueError& error) {
-    EXPECT_NE(std::string(error.what()).find("invalid"), std::string::npos);
-  }
+TEST(EmbeddingConfigSpec, ErrorsNameTheUnknownPartitionStrategy) {
+  EXPECT_THAT(message_of<ValueError>([&] {
+                const EmbeddingConfigSpec spec({.feature_columns = {column("a")},
+                                                .optimization_parameters = kAdagrad,
+                                                .partition_strategy = "invalid"});
+              }),
+              HasSubstr("invalid"));
   EXPECT_EQ(EmbeddingConfigSpecOptions{}.partition_strategy, "div");
 }
 
-TEST(EmbeddingConfigSpec, GivesTheDictsAsTheyAre) {
+TEST(EmbeddingConfigSpec, ReturnsTheGivenDicts) {
   // The engine checks the optimization parameters of dicts.
   const EmbeddingConfigSpec spec(
       {.feature_to_config_dict = features("t"), .table_to_config_dict = tables()});
@@ -108,7 +110,7 @@ TEST(EmbeddingConfigSpec, GivesTheDictsAsTheyAre) {
   EXPECT_EQ(spec.configs().table_to_config_dict.size(), 1U);
 }
 
-TEST(EmbeddingConfigSpec, KeepsTensorCoreColumnsApart) {
+TEST(EmbeddingConfigSpec, SeparatesTensorCoreColumns) {
   const Column core =
       tpu::embedding_column(fc::categorical_column_with_identity("t", 4), 2,
                             {.embedding_lookup_device = "tpu_tensor_core", .tensor_core_width = 2});

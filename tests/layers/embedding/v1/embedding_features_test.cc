@@ -4,12 +4,19 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
+
+#include "tests/support/layer_contract.h"
+#include "tests/support/tensors.h"
 
 namespace keel::embedding_features_test {
 
 using layers::EmbeddingFeatures;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
+using testing_support::int_spec;
+using testing_support::values_of;
 using tpu::v1::Configs;
 using tpu::v1::FeatureOptions;
 using tpu::v1::TableOptions;
@@ -36,19 +43,17 @@ Tensors batch() {
           {"age", Tensor::from<float>({30, 40}, {2})}};
 }
 
-Values of(const Tensors& t) { return t.tensor().to_vector<float>(); }
-
-TEST(EmbeddingFeatures, PutsActivationsInThePlaceOfIds) {
+TEST(EmbeddingFeatures, ReplacesIdsByActivations) {
   const Tensors out = layer_of({.configs = configs()})(batch());
-  EXPECT_EQ(of(out["x"]), Values({2.5, 0}));
-  EXPECT_EQ(of(out["s"]), Values({1, 2, 3, 0}));
+  EXPECT_EQ(values_of(out["x"]), Values({2.5, 0}));
+  EXPECT_EQ(values_of(out["s"]), Values({1, 2, 3, 0}));
   EXPECT_EQ(out["s"].tensor().shape(), Shape({2, 2, 1}));
   EXPECT_EQ(out["s_seq_length_"].tensor().to_vector<int64_t>(), std::vector<int64_t>({2, 1}));
-  EXPECT_EQ(of(out["age"]), Values({30, 40}));
+  EXPECT_EQ(values_of(out["age"]), Values({30, 40}));
   EXPECT_FALSE(out.entries().contains("w"));
 }
 
-TEST(EmbeddingFeatures, TellsTheSameShapesOfSymbolicBatches) {
+TEST(EmbeddingFeatures, SymbolicBatchesHaveTheSameShapes) {
   const EmbeddingFeatures layer = layer_of({.configs = configs()});
   const Tensors out = layer(Tensors({{"x", layers::ragged_input({.dtype = DType::kInt64})},
                                      {"w", layers::ragged_input({})},
@@ -68,7 +73,7 @@ TEST(EmbeddingFeatures, TrainsItsTables) {
   EXPECT_EQ(gradients[0].dense().to_vector<float>(), Values({0, 0.25, 0, 0.75}));
 }
 
-TEST(EmbeddingFeatures, LeavesOutWeightsThatAreNotPositiveWhereItIsSafe) {
+TEST(EmbeddingFeatures, DropsNonPositiveWeightsInSafeLookups) {
   const SparseTensor ids = {.indices = Tensor::from<int64_t>({0, 0, 0, 1}, {2, 2}),
                             .values = Tensor::from<int64_t>({1, 3}, {2}),
                             .dense_shape = {1, 2}};
@@ -76,17 +81,17 @@ TEST(EmbeddingFeatures, LeavesOutWeightsThatAreNotPositiveWhereItIsSafe) {
   weights.values = Tensor::from<float>({2, -1}, {2});
   const Tensors features = {
       {"x", ids}, {"w", weights}, {"s", RaggedTensor::from_rows<int64_t>({{1}})}};
-  EXPECT_EQ(of(layer_of({.configs = configs()})(features)["x"]), Values({1}));
-  EXPECT_EQ(of(layer_of({.configs = configs(), .unsafe_features = {"x"}})(features)["x"]),
+  EXPECT_EQ(values_of(layer_of({.configs = configs()})(features)["x"]), Values({1}));
+  EXPECT_EQ(values_of(layer_of({.configs = configs(), .unsafe_features = {"x"}})(features)["x"]),
             Values({-1}));
 }
 
-TEST(EmbeddingFeatures, RefusesABatchWithoutItsFeatures) {
+TEST(EmbeddingFeatures, RejectsABatchWithoutItsFeatures) {
   const EmbeddingFeatures layer = layer_of({.configs = configs()});
   EXPECT_THROW(layer(Tensors({{"x", Tensor::zeros({1}, DType::kInt64)}})), ValueError);
 }
 
-TEST(EmbeddingFeatures, IsMadeAgainFromItsConfig) {
+TEST(EmbeddingFeatures, RoundTripsThroughItsConfig) {
   const EmbeddingFeatures layer = layer_of({.configs = configs(), .unsafe_features = {"s"}});
   const Config config = layer->get_config();
   const auto again = layers::deserialize(
@@ -97,6 +102,17 @@ TEST(EmbeddingFeatures, IsMadeAgainFromItsConfig) {
   EXPECT_THROW(EmbeddingFeaturesLayer::from_config(broken), ValueError);
   broken.set("more", 1);
   EXPECT_THROW(EmbeddingFeaturesLayer::from_config(broken), ValueError);
+}
+
+TEST(EmbeddingFeatures, MeetsTheContractOfLayers) {
+  expect_layer_contract({.class_name = "EmbeddingFeatures",
+                         .config = R"({"name": "lookups",
+    "tables": [{"name": "t", "vocabulary_size": 9, "dimension": 4, "combiner": "mean"}],
+    "features": [{"key": "x", "table": "t"}]})",
+                         .inputs = Specs({{"x", Specs(int_spec({2, 1}))}}),
+                         .output = Specs({{"x", Specs(float_spec({2, 4}))}}),
+                         .trainable_weights = 1,
+                         .weights = 1});
 }
 
 }  // namespace keel::embedding_features_test

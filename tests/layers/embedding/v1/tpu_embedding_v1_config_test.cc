@@ -34,12 +34,12 @@ TEST(SpecRowsA, A21_V1ConfigsCheckTheirFields) {
   EXPECT_THROW(FeatureConfig({.max_sequence_length = -1}), ValueError);
 }
 
-TEST(V1TableConfig, RefusesSizesThatAreNotPositive) {
+TEST(V1TableConfig, RejectsSizesThatAreNotPositive) {
   EXPECT_THROW(TableConfig({.vocabulary_size = 0, .dimension = 2}), ValueError);
   EXPECT_THROW(TableConfig({.vocabulary_size = 10, .dimension = 0}), ValueError);
 }
 
-TEST(V1TableConfig, TakesV1Parameters) {
+TEST(V1TableConfig, AcceptsV1Parameters) {
   const TableConfig table({.vocabulary_size = 10,
                            .dimension = 2,
                            .optimization_parameters = AdagradParameters{.learning_rate = 0.1}});
@@ -85,14 +85,14 @@ TEST(SpecRowsH, H03_AFeatureBelongsToOneTable) {
   EXPECT_THROW(get_configs_from_feature_columns(both), ValueError);
 }
 
-TEST(ConfigsFromColumns, RefuseOrdinaryAndOtherColumns) {
+TEST(ConfigsFromColumns, RejectOrdinaryAndOtherColumns) {
   EXPECT_THROW(get_configs_from_feature_columns({fc::embedding_column(identity("a"), 2)}),
                TypeError);
   EXPECT_THROW(get_configs_from_feature_columns({identity("a")}), TypeError);
   EXPECT_THROW(get_configs_from_feature_columns({nullptr}), TypeError);
 }
 
-TEST(ConfigsFromColumns, LeaveNumericAndTensorCoreColumnsOut) {
+TEST(ConfigsFromColumns, SkipNumericAndTensorCoreColumns) {
   const Configs configs = get_configs_from_feature_columns(
       {fc::numeric_column("n"), tpu::embedding_column(identity("t"), 2,
                                                       {.embedding_lookup_device = "tpu_tensor_core",
@@ -107,7 +107,7 @@ TEST(ConfigsFromColumns, KeepTheRateFunctionOfAColumn) {
   EXPECT_EQ(configs.table_to_config_dict.at("tbl_a")->learning_rate_fn, f);
 }
 
-TEST(SlotNames, AreThoseOfARunOnTheHost) {
+TEST(SlotNames, MatchARunOnTheHost) {
   const std::string v = "dense_features/a_embedding/embedding_weights";
   const auto names = [&](const EmbeddingOptimizer& optimizer) { return slot_names(optimizer, v); };
   using Names = std::vector<std::string>;

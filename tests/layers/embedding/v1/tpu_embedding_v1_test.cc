@@ -1,21 +1,23 @@
 #include <keel/layers/embedding/v1/tpu_embedding_v1.h>
 
-#include <filesystem>
-
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/v1/embedding_features.h>
+#include <keel/layers/embedding/v1/internal/enqueue_data.h>
+#include <keel/layers/embedding/v1/internal/lookup_statistics.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 #include "tests/distribute/fake_processes.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::tpu::v1::tpu_embedding_v1_test {
 
 namespace fc = feature_column;
 using distribute::TPUStrategy;
+using testing_support::TemporaryFolder;
 using Values = std::vector<float>;
 using Rows = std::vector<std::vector<int64_t>>;
 
@@ -156,7 +158,7 @@ TEST(SpecRowsH, H14_BatchModeAndNamesAreChecked) {
   EXPECT_THROW(TPUEmbedding{unknown}, ValueError);
 }
 
-TEST(SpecRowsH, H15_ActivationsOfATableStandByFeatureName) {
+TEST(SpecRowsH, H15_ActivationsOfATableAreOrderedByFeatureName) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   TPUEmbedding embedding(
@@ -228,7 +230,7 @@ TEST(V1TPUEmbedding, NeedsATPUStrategyAndKnownOptions) {
   EXPECT_THROW(TPUEmbedding{wide}, ValueError);
 }
 
-TEST(V1TPUEmbedding, ATablesRateIsItsNumberThenItsFunctionThenItsParameters) {
+TEST(V1TPUEmbedding, ATableRateIsItsNumberThenItsFunctionThenItsParameters) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   const LearningRateFn two = [](int64_t) { return 2.0; };
@@ -273,7 +275,7 @@ TEST(V1TPUEmbedding, TablesOfOneRateFunctionShareATag) {
   EXPECT_EQ(embedding.learning_rate_fns()[1], f);
 }
 
-TEST(V1TPUEmbedding, PartsBeyondASmallTableAreDummies) {
+TEST(V1TPUEmbedding, ShardsBeyondASmallTableAreDummies) {
   TPUStrategy strategy({.num_hosts = 3, .num_cores = 1});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(3);
@@ -313,7 +315,7 @@ TEST(V1TPUEmbedding, BothPartitionsGiveTheSameValues) {
 
 // Sparse data by [sample] and by [sample, position], ragged data, and dense ids give the same
 // results.
-TEST(V1TPUEmbedding, TakesEveryFormOfEnqueueData) {
+TEST(V1TPUEmbedding, AcceptsEveryFormOfEnqueueData) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(2);
@@ -339,7 +341,7 @@ TEST(V1TPUEmbedding, TakesEveryFormOfEnqueueData) {
             Values({3, 0}));
 }
 
-TEST(V1TPUEmbedding, RefusesEnqueueDataThatDoesNotFit) {
+TEST(V1TPUEmbedding, RejectsEnqueueDataThatDoesNotFit) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(4);
@@ -395,7 +397,7 @@ TEST(V1TPUEmbedding, CallsOutOfOrderAreRuntimeErrors) {
   EXPECT_THROW(strategy.run([&] { embedding.generate_send_gradients(one); }), RuntimeError);
 }
 
-TEST(V1TPUEmbedding, ForgetsWhatWaitedWhenARunFailed) {
+TEST(V1TPUEmbedding, AFailedRunDropsPendingBatches) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   TPUEmbedding embedding(one_table(2));
@@ -413,7 +415,7 @@ TEST(V1TPUEmbedding, ForgetsWhatWaitedWhenARunFailed) {
   EXPECT_EQ(found[1].item<float>(), 4);
 }
 
-TEST(V1TPUEmbedding, RefusesGradientsThatAreMissingOrOfAnotherShape) {
+TEST(V1TPUEmbedding, RejectsGradientsThatAreMissingOrOfAnotherShape) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   TPUEmbedding embedding(one_table(1));
@@ -479,7 +481,7 @@ TEST(V1TPUEmbedding, PipelinedUpdatesAreSeenOneStepLate) {
   EXPECT_EQ(read(embedding, "t")[1], -2);
 }
 
-TEST(V1TPUEmbedding, NamesTablesAndSlotsAsAskedFor) {
+TEST(V1TPUEmbedding, NamesTablesAndSlotsAsRequested) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(1);
@@ -492,21 +494,20 @@ TEST(V1TPUEmbedding, NamesTablesAndSlotsAsAskedFor) {
 }
 
 TEST(V1TPUEmbedding, ProfilesBatchesOfOneExample) {
-  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_one";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(2);
   options.feature_to_config_dict.emplace("s", feature("t", 3));
   options.profiler = {.sample_fraction = 1, .min_examples = 1};
-  options.profile_data_directory = folder;
+  options.profile_data_directory = folder.path();
   TPUEmbedding embedding(options);
   embedding.build();
   // A sequence's fourth step is not looked up.
   embedding.generate_enqueue({{{"x", ragged({{1, 2}})}, {"s", ragged({{1, 3, 1, 4}})}},
                               {{"x", ragged({{}})}, {"s", ragged({{4}})}}});
   EXPECT_EQ(embedding.save_profiles(), 1);
-  const TableProfile found = read_profiles(folder).at(0);
+  const TableProfile found = read_profiles(folder.path()).at(0);
   EXPECT_EQ(found.examples, 2);
   EXPECT_EQ(found.ids, 6);
   EXPECT_EQ(found.distinct_ids, 4);
@@ -515,19 +516,18 @@ TEST(V1TPUEmbedding, ProfilesBatchesOfOneExample) {
 }
 
 TEST(V1TPUEmbedding, ProfilesDenseIds) {
-  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_dense_ids";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
   TPUEmbeddingOptions options = one_table(3);
   options.profiler = {.sample_fraction = 1, .min_examples = 1};
-  options.profile_data_directory = folder;
+  options.profile_data_directory = folder.path();
   TPUEmbedding embedding(options);
   embedding.build();
   embedding.generate_enqueue(
       {{{"x", EnqueueData{.embedding_indices = Tensor::from<int64_t>({2, 4, 2}, {3})}}}});
   EXPECT_EQ(embedding.save_profiles(), 1);
-  const TableProfile found = read_profiles(folder).at(0);
+  const TableProfile found = read_profiles(folder.path()).at(0);
   EXPECT_EQ(found.examples, 3);
   EXPECT_EQ(found.ids, 3);
   EXPECT_EQ(found.hot_rows.at(0).id, 2);
@@ -542,10 +542,9 @@ void write_profile_for_mod(const std::string& folder) {
   profiler.save(folder);
 }
 
-TEST(V1TPUEmbedding, ProcessesTakeThePartitionThatTheFirstChooses) {
-  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_processes";
-  std::filesystem::remove_all(folder);
-  write_profile_for_mod(folder + "/0");
+TEST(V1TPUEmbedding, ProcessesUseThePartitionOfTheFirst) {
+  const TemporaryFolder folder;
+  write_profile_for_mod(folder / "0");
   std::vector<std::string> chosen(2);
   distribute::FakeJob job(2);
   const auto errors = job.run([&](distribute::ProcessGroup& group) {
@@ -553,16 +552,15 @@ TEST(V1TPUEmbedding, ProcessesTakeThePartitionThatTheFirstChooses) {
     const auto scope = strategy.scope();
     TPUEmbeddingOptions options = one_table(2);
     // The second process does not see the file yet.
-    options.profile_data_directory = folder + "/" + std::to_string(group.rank());
+    options.profile_data_directory = folder / std::to_string(group.rank());
     chosen[group.rank()] = TPUEmbedding(options).partition_strategy();
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
   EXPECT_EQ(chosen, std::vector<std::string>(2, "mod"));
 }
 
-TEST(V1TPUEmbedding, LearnsItsPartitionFromProfilesWithoutChangingValues) {
-  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles";
-  std::filesystem::remove_all(folder);
+TEST(V1TPUEmbedding, ChoosesItsPartitionFromProfilesWithoutChangingValues) {
+  const TemporaryFolder folder;
   std::vector<Values> found;
   std::vector<std::string> partitions;
   for (int run = 0; run < 3; ++run) {
@@ -570,7 +568,7 @@ TEST(V1TPUEmbedding, LearnsItsPartitionFromProfilesWithoutChangingValues) {
     const auto scope = strategy.scope();
     TPUEmbeddingOptions options = one_table(4);
     options.profiler = {.sample_fraction = 1, .min_examples = 4};
-    if (run > 0) options.profile_data_directory = folder;
+    if (run > 0) options.profile_data_directory = folder.path();
     TPUEmbedding embedding(options);
     partitions.push_back(embedding.partition_strategy());
     embedding.build();

@@ -1,3 +1,4 @@
+// Tests layers/metrics/confusion/internal/threshold_histogram.cc.
 #include <keel/layers/metrics/confusion/auc.h>
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ double area(const AUCMetricOptions& options) {
   return auc->result();
 }
 
-TEST(AUCTest, LabelsMayHaveACurveEach) {
+TEST(AUCTest, LabelsMayHaveSeparateCurves) {
   EXPECT_NEAR(area({.multi_label = true}), .875, 1e-12);
   EXPECT_NEAR(area({.multi_label = true, .num_labels = 2}), .875, 1e-12);
   EXPECT_NEAR(area({.multi_label = true, .label_weights = std::vector<double>{3, 1}}), .9375,
@@ -46,12 +47,12 @@ TEST(AUCTest, LabelsMayHaveACurveEach) {
   EXPECT_NEAR(area({.multi_label = true, .label_weights = std::vector<double>{0, 0}}), 0, 1e-12);
 }
 
-TEST(AUCTest, LabelWeightsOfOneCurveAreOfTheElements) {
+TEST(AUCTest, LabelWeightsOfOneCurveWeighElements) {
   EXPECT_NEAR(area({.label_weights = std::vector<double>{1, 0}}), 1, 1e-12);
   EXPECT_NEAR(area({.label_weights = std::vector<double>{0, 1}}), .75, 1e-12);
 }
 
-TEST(AUCTest, OwnThresholdsMakeTheCurve) {
+TEST(AUCTest, GivenThresholdsMakeTheCurve) {
   EXPECT_NEAR(area({.label_weights = std::vector<double>{0, 1},
                     .thresholds = std::vector<double>{.3, .85, .7}}),
               .75, 1e-12);
@@ -60,7 +61,7 @@ TEST(AUCTest, OwnThresholdsMakeTheCurve) {
       .5, 1e-12);
 }
 
-TEST(AUCTest, RefusesWhatIsNoProbability) {
+TEST(AUCTest, RejectsValuesThatAreNotProbabilities) {
   const metrics::AUC auc({});
   const Tensor y = Tensor::from<float>({0, 1}, {2});
   EXPECT_THROW(auc->update_state(y, Tensor::from<float>({0.5f, 1.5f}, {2})), ValueError);
@@ -72,7 +73,7 @@ TEST(AUCTest, RefusesWhatIsNoProbability) {
   EXPECT_NEAR(logits->result(), 1, 1e-12);
 }
 
-TEST(AUCTest, RefusesOtherNumbersOfColumns) {
+TEST(AUCTest, RejectsDifferentNumbersOfColumns) {
   const Tensor three = Tensor::zeros({1, 3});
   EXPECT_THROW(metrics::AUC({.multi_label = true, .num_labels = 2})->update_state(three, three),
                ValueError);
@@ -86,7 +87,7 @@ TEST(AUCTest, RefusesOtherNumbersOfColumns) {
   EXPECT_THROW(by_label->update_state(deep, deep), ValueError);
 }
 
-TEST(AUCTest, RefusesBadOptions) {
+TEST(AUCTest, RejectsInvalidOptions) {
   EXPECT_THROW(metrics::AUC({.num_thresholds = 1}), ValueError);
   EXPECT_THROW(metrics::AUC({.curve = "Roc"}), ValueError);
   EXPECT_THROW(metrics::AUC({.summation_method = "trapezoid"}), ValueError);
@@ -96,7 +97,7 @@ TEST(AUCTest, RefusesBadOptions) {
   EXPECT_THROW(metrics::AUC({.label_weights = std::vector<double>{1, -1}}), ValueError);
 }
 
-TEST(AUCTest, ConfigsAreKerass) {
+TEST(AUCTest, ConfigsMatchKeras) {
   EXPECT_EQ(to_json(metrics::AUC({})->get_config()),
             R"({"name": "auc", "dtype": "float32", "num_thresholds": 200, "curve": "ROC", )"
             R"("summation_method": "interpolation", "multi_label": false, "num_labels": null, )"

@@ -1,3 +1,4 @@
+// Tests layers/metrics/confusion/operating_point.cc.
 #include <keel/layers/metrics/confusion/confusion.h>
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ std::vector<double> numbers(const MetricHandle& metric) {
   return metric->result_tensor().to_vector<double>();
 }
 
-TEST(ConfusionMetricTest, ThresholdsGiveANumberEachInTheirOrder) {
+TEST(ConfusionMetricTest, EachThresholdHasAResultInOrder) {
   EXPECT_EQ(numbers(metrics::Precision({.thresholds = ScalarOrList{.9, .3, 0}})),
             (std::vector<double>{0, 2 / 3.0, .5}));
   EXPECT_EQ(numbers(metrics::Recall({.thresholds = ScalarOrList{.9, .3, .5}})),
@@ -42,7 +43,7 @@ TEST(ConfusionMetricTest, CountsArePerThreshold) {
   EXPECT_EQ(one->name(), "true_positives");
 }
 
-TEST(ConfusionMetricTest, WhatIsAtAThresholdIsNotAboveIt) {
+TEST(ConfusionMetricTest, ValuesAtAThresholdAreNotAboveIt) {
   const Tensor y = Tensor::from<float>({1, 1, 1}, {3});
   const Tensor p = Tensor::from<float>({0, .5f, 1}, {3});
   // Evenly spaced thresholds and others.
@@ -73,7 +74,7 @@ TEST(ConfusionMetricTest, TopKAndClassSelectColumns) {
   EXPECT_EQ(precision({.top_k = 2, .class_id = 2}), 1);
 }
 
-TEST(ConfusionMetricTest, OperatingPointsTakeTheBestThatIsAllowed) {
+TEST(ConfusionMetricTest, OperatingPointsMaximizeUnderTheConstraint) {
   const auto result = [](const MetricHandle& metric) {
     update(metric);
     return metric->result();
@@ -91,7 +92,7 @@ TEST(ConfusionMetricTest, OperatingPointsTakeTheBestThatIsAllowed) {
   EXPECT_EQ(none->result(), 0);
 }
 
-TEST(ConfusionMetricTest, BadOptionsAreRefused) {
+TEST(ConfusionMetricTest, InvalidOptionsAreRejected) {
   EXPECT_THROW(metrics::Precision({.thresholds = 2.0}), ValueError);
   EXPECT_THROW(metrics::Precision({.thresholds = ScalarOrList{.5, -1}}), ValueError);
   EXPECT_THROW(metrics::TruePositives({.thresholds = ScalarOrList(std::vector<double>())}),
@@ -100,14 +101,14 @@ TEST(ConfusionMetricTest, BadOptionsAreRefused) {
   EXPECT_THROW(metrics::RecallAtPrecision({.num_thresholds = 0}), ValueError);
 }
 
-TEST(ConfusionMetricTest, ColumnsThatPredictionsLackAreRefused) {
+TEST(ConfusionMetricTest, ColumnsOutOfRangeAreRejected) {
   const Tensor two = Tensor::zeros({1, 2});
   EXPECT_THROW(metrics::Precision({.class_id = 2})->update_state(two, two), ValueError);
   EXPECT_THROW(metrics::Recall({.top_k = 3})->update_state(two, two), ValueError);
   EXPECT_THROW(metrics::Recall({.top_k = 0})->update_state(two, two), ValueError);
 }
 
-TEST(ConfusionMetricTest, ConfigsKeepANumberAndAListApart) {
+TEST(ConfusionMetricTest, ConfigsDistinguishNumbersAndLists) {
   EXPECT_EQ(to_json(metrics::Precision({.thresholds = .25})->get_config()),
             R"({"name": "precision", "dtype": "float32", "thresholds": 0.25, "top_k": null, )"
             R"("class_id": null})");

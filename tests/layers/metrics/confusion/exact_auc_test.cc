@@ -1,5 +1,3 @@
-#include <keel/layers/metrics/confusion/exact_auc.h>
-
 #include <map>
 
 #include <gtest/gtest.h>

@@ -44,7 +44,7 @@ void expect_equal(const std::vector<Candidate>& found, const std::vector<Candida
   }
 }
 
-TEST(TopCandidatesTest, AreThoseOfASortOfAllWithTheFirstOfEqualOnes) {
+TEST(TopCandidatesTest, MatchAStableSort) {
   struct Case {
     int64_t queries, candidates, dim, k;
   };
@@ -62,7 +62,7 @@ TEST(TopCandidatesTest, AreThoseOfASortOfAllWithTheFirstOfEqualOnes) {
   }
 }
 
-TEST(TopCandidatesTest, CopiesOfACandidateTieWhereverTheyAre) {
+TEST(TopCandidatesTest, EqualCandidatesTieAtAnyPosition) {
   constexpr int64_t kCandidates = 3001;
   for (const int64_t dim : {3, 16, 37, 128}) {
     std::vector<float> row(dim), query(dim), candidates;
@@ -76,7 +76,7 @@ TEST(TopCandidatesTest, CopiesOfACandidateTieWhereverTheyAre) {
   }
 }
 
-TEST(TopCandidatesTest, NumbersOfWorkersDoNotMatter) {
+TEST(TopCandidatesTest, DoNotDependOnTheNumberOfWorkers) {
   std::vector<float> queries(40 * 8), candidates(70000 * 8);
   RandomStream{.seed = 6}.normal(queries, 0, 0, 1);
   RandomStream{.seed = 7}.normal(candidates, 0, 0, 1);
@@ -89,7 +89,7 @@ TEST(TopCandidatesTest, NumbersOfWorkersDoNotMatter) {
   expect_equal(three, one);
 }
 
-TEST(TopCandidatesTest, NaNIsTheLeast) {
+TEST(TopCandidatesTest, NaNRanksLast) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto found =
       top_candidates(std::vector<float>{1}, std::vector<float>{nan, -5, nan, 3}, 1, 3);

@@ -1,5 +1,3 @@
-#include <keel/layers/training/compile/class_weight.h>
-
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/training/compile/step_data.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::class_weight_test {
@@ -16,7 +15,7 @@ const ClassWeight& weights() {
   return value;
 }
 
-TEST(ClassWeightTest, RowsWeighAsTheirClasses) {
+TEST(ClassWeightTest, RowsHaveTheWeightsOfTheirClasses) {
   const std::vector<float> expected = {0.5F, 1, 4};
   for (const Tensor& labels :
        {Tensor::from<int64_t>({0, 1, 2}, {3}), Tensor::from<int64_t>({0, 1, 2}, {3, 1}),
@@ -50,7 +49,7 @@ TEST(ClassWeightTest, FitWeighsTheTrainingButNotTheValidation) {
   EXPECT_NEAR(model->train_on_batch(x, y, {.class_weight = weights()}).at("loss"), 33 / 4.0, 1e-6);
 }
 
-TEST(ClassWeightTest, SampleWeightsBesideItAndSeveralOutputsAreRefused) {
+TEST(ClassWeightTest, SampleWeightsAndSeveralOutputsAreRejected) {
   const Sequential model = zero_model();
   const Tensor x = Tensor::zeros({4, 1});
   const FitOptions options = {

@@ -1,5 +1,7 @@
+// Tests layers/training/internal/predict_step.cc.
 #include <keel/layers/training/internal/batch_source.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -11,6 +13,7 @@
 namespace keel::batch_source_test {
 
 using data::Dataset;
+using testing::HasSubstr;
 
 // y = x for x from 1 to `rows`, one row per batch.
 Dataset counting(int64_t rows) {
@@ -26,15 +29,12 @@ Sequential zero_model() {
   return model;
 }
 
-bool warns_of(const std::string& text) {
-  return testing::internal::GetCapturedStderr().find(text) != std::string::npos;
-}
-
 TEST(BatchSourceTest, PredictEndsWithTheDataAndWarns) {
   const Sequential model = zero_model();
   testing::internal::CaptureStderr();
   const Tensors out = model->predict(counting(3), {.verbose = Verbose::kSilent, .steps = 5});
-  EXPECT_TRUE(warns_of("Model.predict: the dataset ended after 3 of 5 steps"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("Model.predict: the dataset ended after 3 of 5 steps"));
   EXPECT_EQ(out.tensor().shape(), Shape({3, 1}));
   testing::internal::CaptureStderr();
   model->predict(counting(3), {.verbose = Verbose::kSilent, .steps = 3});
@@ -45,11 +45,12 @@ TEST(BatchSourceTest, EvaluateEndsWithTheDataAndWarns) {
   const Sequential model = zero_model();
   testing::internal::CaptureStderr();
   const Logs logs = model->evaluate(counting(3), {.verbose = Verbose::kSilent, .steps = 4});
-  EXPECT_TRUE(warns_of("Model.evaluate: the dataset ended after 3 of 4 steps"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("Model.evaluate: the dataset ended after 3 of 4 steps"));
   EXPECT_EQ(logs.at("loss"), 2);  // mean of 1 2 3, not of 1 2 3 1
 }
 
-TEST(BatchSourceTest, ValidationBeginsAtTheStartEachTime) {
+TEST(BatchSourceTest, ValidationRestartsEachTime) {
   const History history = zero_model()->fit(counting(1), {.epochs = 3,
                                                           .verbose = Verbose::kSilent,
                                                           .validation_data = counting(5),
@@ -69,7 +70,7 @@ TEST(BatchSourceTest, ValidationEndsWithItsDataAndWarnsOnce) {
   EXPECT_EQ(history["val_loss"], (std::vector<double>{1.5, 1.5}));
 }
 
-TEST(BatchSourceTest, ADatasetWithoutBatchesIsRefused) {
+TEST(BatchSourceTest, ADatasetWithoutBatchesIsRejected) {
   const Sequential model = zero_model();
   const Dataset none = counting(1).take(0);
   EXPECT_THROW(model->predict(none, {.verbose = Verbose::kSilent, .steps = 1}), ValueError);

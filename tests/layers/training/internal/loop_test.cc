@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/callbacks.h>
@@ -11,7 +12,13 @@
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>
 
+#include "tests/support/errors.h"
+
 namespace keel::loop_test {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_support::message_of;
 
 Tensor ones(const Shape& shape) { return Tensor::full<float>(shape, 1); }
 
@@ -21,7 +28,7 @@ Sequential model_with(const OptimizerArgument& optimizer, const MetricsArgument&
   return model;
 }
 
-TEST(LoopTest, ARunGoesOnWithWhatItBeganWithWhenACallbackCompiles) {
+TEST(LoopTest, FitKeepsItsConfigurationIfACallbackCompiles) {
   distribute::CPUStrategy cpu;
   distribute::TPUStrategy tpu({.num_cores = 2});
   for (distribute::Strategy* strategy : std::initializer_list<distribute::Strategy*>{&cpu, &tpu}) {
@@ -45,7 +52,7 @@ TEST(LoopTest, ARunGoesOnWithWhatItBeganWithWhenACallbackCompiles) {
   }
 }
 
-TEST(LoopTest, EvaluateGoesOnWithWhatItBeganWithWhenACallbackCompiles) {
+TEST(LoopTest, EvaluateKeepsItsConfigurationIfACallbackCompiles) {
   const Sequential model = model_with(optimizers::SGD({}));
   const auto compile = callbacks::LambdaCallback(
       {.on_test_batch_begin = [&](int64_t) { model->compile({.loss = "mae"}); }});
@@ -56,7 +63,7 @@ TEST(LoopTest, EvaluateGoesOnWithWhatItBeganWithWhenACallbackCompiles) {
   EXPECT_EQ(model->evaluate(twos, twos, {.verbose = Verbose::kSilent}).at("loss"), 2);
 }
 
-TEST(LoopTest, RefusesASecondThreadWhileOneTrains) {
+TEST(LoopTest, RejectsASecondThreadWhileOneTrains) {
   const Sequential model = model_with(optimizers::SGD({}));
   std::vector<std::string> errors;
   const auto other = callbacks::LambdaCallback({.on_train_batch_begin = [&](int64_t) {
@@ -76,35 +83,31 @@ TEST(LoopTest, RefusesASecondThreadWhileOneTrains) {
   const FitOptions options = {.batch_size = 4, .verbose = Verbose::kSilent, .callbacks = {other}};
   model->fit(ones({4, 1}), ones({4, 1}), options);
   ASSERT_EQ(errors.size(), 3u);
-  EXPECT_EQ(errors[0].find("Model.fit: another thread is training or evaluating this model"), 0u);
-  EXPECT_EQ(errors[1].find("Model.evaluate: another thread"), 0u);
+  EXPECT_THAT(errors[0],
+              StartsWith("Model.fit: another thread is training or evaluating this model"));
+  EXPECT_THAT(errors[1], StartsWith("Model.evaluate: another thread"));
   EXPECT_EQ(model->optimizer()->iterations(), 1);
   // The run has ended, so another thread may train.
   std::thread([&] { model->train_on_batch(ones({4, 1}), ones({4, 1})); }).join();
   EXPECT_EQ(model->optimizer()->iterations(), 2);
 }
 
-TEST(LoopTest, RefusesFeaturesLabelsAndWeightsOfDifferentNumbersOfRows) {
+TEST(LoopTest, RejectsFeaturesLabelsAndWeightsOfDifferentNumbersOfRows) {
   distribute::CPUStrategy cpu;
   const auto scope = cpu.scope();
   const Sequential model = model_with(optimizers::SGD({}));
   model->build(TensorSpec{.shape = {kUnknown, 1}});
   const auto error_of = [&](const Tensors& batch) -> std::string {
-    try {
-      model->fit(data::Dataset::from_tensors(batch), {.verbose = Verbose::kSilent});
-    } catch (const ValueError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ValueError>(
+        [&] { model->fit(data::Dataset::from_tensors(batch), {.verbose = Verbose::kSilent}); });
   };
-  EXPECT_NE(error_of(Tensors::tuple({ones({4, 1}), ones({1, 1})})).find("same number of rows"),
-            std::string::npos);
-  EXPECT_NE(error_of(Tensors::tuple({ones({4, 1}), ones({4, 1}), ones({1})})).find("'2'"),
-            std::string::npos);
+  EXPECT_THAT(error_of(Tensors::tuple({ones({4, 1}), ones({1, 1})})),
+              HasSubstr("same number of rows"));
+  EXPECT_THAT(error_of(Tensors::tuple({ones({4, 1}), ones({4, 1}), ones({1})})), HasSubstr("'2'"));
   EXPECT_EQ(model->optimizer()->iterations(), 0);
 }
 
-TEST(LoopTest, ARunInsideARunUsesWhatWasCompiledLast) {
+TEST(LoopTest, ANestedRunUsesTheLatestConfiguration) {
   const Sequential model = model_with(optimizers::SGD({.learning_rate = 0}));
   const Tensor twos = Tensor::full<float>({4, 1}, 2);
   double inner = 0;
@@ -118,7 +121,7 @@ TEST(LoopTest, ARunInsideARunUsesWhatWasCompiledLast) {
   EXPECT_EQ(history["loss"], std::vector<double>{4});
 }
 
-TEST(LoopTest, NoEpochsAreAnEmptyHistory) {
+TEST(LoopTest, ZeroEpochsGiveAnEmptyHistory) {
   std::string seen;
   const auto note = callbacks::LambdaCallback({.on_epoch_begin = [&](int64_t) { seen += "e"; },
                                                .on_train_begin = [&] { seen += "t"; },
@@ -143,7 +146,7 @@ TEST(LoopTest, NoEpochsAreAnEmptyHistory) {
   EXPECT_EQ(seen, "tTtTtT");
 }
 
-TEST(LoopTest, TheEndOfTrainingHasTheLastEpochsOwnLogs) {
+TEST(LoopTest, OnTrainEndHasTheLogsOfTheLastEpoch) {
   const Sequential model = model_with(optimizers::SGD({}));
   Logs end;
   const auto note = callbacks::LambdaCallback({.on_train_end = [&](const Logs& l) { end = l; }});
@@ -156,7 +159,7 @@ TEST(LoopTest, TheEndOfTrainingHasTheLastEpochsOwnLogs) {
   EXPECT_EQ(end, (Logs{{"loss", history["loss"][2]}}));
 }
 
-TEST(LoopTest, CostlyMetricsAreLeftOutOfTheLogsOfBatches) {
+TEST(LoopTest, ExpensiveMetricsAreOmittedFromBatchLogs) {
   const Sequential model =
       model_with(optimizers::SGD({}), {"mae", metrics::ExactAUC({.name = "area"})});
   int64_t batches = 0;

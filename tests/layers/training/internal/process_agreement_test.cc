@@ -1,13 +1,14 @@
 // Processes of a job, simulated by threads, that train with different options.
 #include <keel/layers/training/internal/process_agreement.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/losses/regression.h>
-#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/regularization.h>
 #include <keel/optimizers/adam.h>
 
 #include "tests/distribute/fake_processes.h"
@@ -16,6 +17,8 @@ namespace keel::process_agreement_test {
 
 using distribute::FakeJob;
 using distribute::ProcessGroup;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 struct Differences {
   double learning_rate = 0.5, dropout = 0.25;
@@ -47,8 +50,8 @@ std::vector<std::string> errors_of_fit(const Differences& second) {
 
 void expect_error(const Differences& second, const std::string& text) {
   for (const std::string& error : errors_of_fit(second)) {
-    EXPECT_NE(error.find(text), std::string::npos) << error;
-    EXPECT_EQ(error.find("Model.fit: rank 1 has"), 0u) << error;
+    EXPECT_THAT(error, HasSubstr(text));
+    EXPECT_THAT(error, StartsWith("Model.fit: rank 1 has"));
   }
 }
 

@@ -5,22 +5,30 @@
 #include <cmath>
 #include <hdf5.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/metrics.h>
 #include <keel/savedmodel/hdf5/hdf5_contents.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/expectations.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::keras_dialect_test {
 
 using layers::Dense;
+using testing::HasSubstr;
+using testing_support::expect_near;
+using testing_support::floats;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
 using Input = LayerHandle<InputLayer>;
 using Floats = std::vector<float>;
 using Weights = std::vector<std::pair<std::string, Tensor>>;
@@ -68,14 +76,6 @@ void write(const std::string& path, const StoredModel& model) {
   write_hdf5("test", path, out);
 }
 
-Tensor floats(const Floats& values, const Shape& shape) { return Tensor::from(values, shape); }
-Floats of(const Tensors& t) { return t.tensor().to_vector<float>(); }
-
-void expect_near(const Floats& found, const Floats& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-6) << i;
-}
-
 // Config of a Dense layer with one weight 1, no bias and an activation, as written by Keras 2.2.4.
 std::string dense_config(const std::string& activation) {
   return R"({"class_name": "Sequential", "config": {"name": "sequential_1", "layers": [
@@ -103,30 +103,32 @@ const Floats kOldHardSigmoid = {0, .3F, .5F, .7F, 1, 1};
 // Keras 3: max(0, min(1, x / 6 + 1 / 2)).
 const Floats kHardSigmoid = {0, 1 / 3.0F, .5F, 2 / 3.0F, 5.75F / 6, 1};
 
-TEST(KerasDialectTest, HardSigmoidIsThatOfTheVersionThatWroteTheFile) {
-  const TempFolder folder;
+TEST(KerasDialectTest, HardSigmoidMatchesTheVersionThatWroteTheFile) {
+  const TemporaryFolder folder;
   for (const char* form :
        {R"("hard_sigmoid")", R"({"class_name": "function", "config": "hard_sigmoid"})"}) {
     for (const char* version : {"1.2.2", "2.0.8", "2.2.4-tf", "2.15.0", "2.18.0", ""}) {
       write(folder / "a.h5", dense_model(version, form));
-      expect_near(of(load_model(folder / "a.h5")(kInputs)), kOldHardSigmoid);
+      expect_near(values_of(load_model(folder / "a.h5")(kInputs)), kOldHardSigmoid,
+                  {.absolute = 2e-6});
     }
     write(folder / "a.h5", dense_model("3.9.2", form));
-    expect_near(of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid);
+    expect_near(values_of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid, {.absolute = 2e-6});
   }
 }
 
 // Keras 3 has Rescaling and ReLU: relu(0.2 x + 0.5) up to 1.
 TEST(KerasDialectTest, TheOldHardSigmoidIsWrittenInLayersOfKeras3) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write(folder / "old.h5", dense_model("2.2.4", R"("hard_sigmoid")"));
   const ModelHandle model = load_model(folder / "old.h5");
   for (const char* name : {"new.h5", "new.keras"}) {
     save_model(model, folder / name);
     const ModelHandle again = load_model(folder / name);
-    EXPECT_EQ(of(again(kInputs)), of(model(kInputs))) << name;
+    EXPECT_EQ(values_of(again(kInputs)), values_of(model(kInputs))) << name;
     save_model(again, folder / "twice.h5");
-    EXPECT_EQ(of(load_model(folder / "twice.h5")(kInputs)), of(model(kInputs))) << name;
+    EXPECT_EQ(values_of(load_model(folder / "twice.h5")(kInputs)), values_of(model(kInputs)))
+        << name;
   }
   const Config config = parse_json(ZipFile(folder / "new.keras").read("config.json", 1 << 20));
   const Config& activation = config["config"]["layers"].items()[1]["config"]["activation"];
@@ -142,23 +144,24 @@ TEST(KerasDialectTest, TheOldHardSigmoidIsWrittenInLayersOfKeras3) {
   EXPECT_EQ(layers[1]["config"]["max_value"].number(), 1);
 }
 
-TEST(KerasDialectTest, AHardSigmoidMadeHereIsThatOfKeras3InFilesToo) {
-  const TempFolder folder;
+TEST(KerasDialectTest, ANewHardSigmoidIsSavedAsThatOfKeras3) {
+  const TemporaryFolder folder;
   const Sequential model(
       {.layers = {Input({.batch_shape = {kUnknown, 1}}), Dense({.units = 1,
                                                                 .activation = "hard_sigmoid",
                                                                 .use_bias = false,
                                                                 .kernel_initializer = "ones"})}});
-  expect_near(of(model(Tensors(kInputs))), kHardSigmoid);
+  expect_near(values_of(model(Tensors(kInputs))), kHardSigmoid, {.absolute = 2e-6});
   for (const char* name : {"a.h5", "a.keras"}) {
     save_model(model, folder / name);
-    EXPECT_EQ(of(load_model(folder / name)(kInputs)), of(model(Tensors(kInputs)))) << name;
+    EXPECT_EQ(values_of(load_model(folder / name)(kInputs)), values_of(model(Tensors(kInputs))))
+        << name;
   }
 }
 
 // The form of earlier releases of this library: "2.15.0", and InputLayers without "sparse".
 TEST(KerasDialectTest, FilesOfEarlierReleasesKeepTheirHardSigmoid) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   StoredModel model = dense_model("2.15.0", R"("hard_sigmoid")");
   model.config =
       R"({"class_name": "Sequential", "config": {"name": "s", "trainable": true, "layers": [
@@ -167,14 +170,14 @@ TEST(KerasDialectTest, FilesOfEarlierReleasesKeepTheirHardSigmoid) {
       {"class_name": "Dense", "config": {"name": "dense_1", "trainable": true, "dtype": "float32",
         "units": 1, "activation": "hard_sigmoid", "use_bias": false}}]}})";
   write(folder / "a.h5", model);
-  expect_near(of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid);
+  expect_near(values_of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid, {.absolute = 2e-6});
 }
 
 // An LSTM with one unit, with the input weights 1, 2, 3, 4 for the gates i, f, c, o, zero recurrent
 // weights and no bias. Starting from a zero state, after an input x: c = hs(x) tanh(3 x), and the
 // output is hs(4 x) tanh(c), where hs(x) = 0.2 x + 0.5 in [0, 1].
 TEST(KerasDialectTest, GatesOfRecurrentLayersUseTheOldHardSigmoid) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const StoredModel model = {
       .version = "2.2.4",
       .config = R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
@@ -197,17 +200,17 @@ TEST(KerasDialectTest, GatesOfRecurrentLayersUseTheOldHardSigmoid) {
     expected.push_back(static_cast<float>(hs(4 * x) * std::tanh(hs(x) * std::tanh(3.0 * x))));
   }
   const ModelHandle read = load_model(folder / "a.h5");
-  expect_near(of(read(floats(inputs, {3, 1, 1}))), expected);
+  expect_near(values_of(read(floats(inputs, {3, 1, 1}))), expected, {.absolute = 2e-6});
   save_model(read, folder / "b.keras");
-  EXPECT_EQ(of(load_model(folder / "b.keras")(floats(inputs, {3, 1, 1}))),
-            of(read(floats(inputs, {3, 1, 1}))));
+  EXPECT_EQ(values_of(load_model(folder / "b.keras")(floats(inputs, {3, 1, 1}))),
+            values_of(read(floats(inputs, {3, 1, 1}))));
 }
 
 // Keras before 2.1.3 did not write reset_after, and applied the reset gate before the product: h =
 // (1 - z) tanh(r h U) + z h with x = 0 and no bias. Only a second step shows the difference: after
 // the first step, h = .5 tanh(x W).
-TEST(KerasDialectTest, AGruWithoutResetAfterResetsBefore) {
-  const TempFolder folder;
+TEST(KerasDialectTest, AGruWithoutResetAfterIsRead) {
+  const TemporaryFolder folder;
   const StoredModel model = {
       .version = "2.0.6",
       .config = R"({"class_name": "Sequential", "config": [
@@ -229,25 +232,26 @@ TEST(KerasDialectTest, AGruWithoutResetAfterResetsBefore) {
   const double g[] = {r[0] * h[0], r[1] * h[1]};
   const double candidate[] = {std::tanh(x1 + g[0] * 1 + g[1] * 3),
                               std::tanh(-x1 + g[0] * 2 + g[1] * 4)};
-  expect_near(of(load_model(folder / "a.h5")(floats({.8F, .6F}, {1, 2, 1}))),
+  expect_near(values_of(load_model(folder / "a.h5")(floats({.8F, .6F}, {1, 2, 1}))),
               {static_cast<float>(.5 * h[0] + .5 * candidate[0]),
-               static_cast<float>(.5 * h[1] + .5 * candidate[1])});
+               static_cast<float>(.5 * h[1] + .5 * candidate[1])},
+              {.absolute = 2e-6});
 }
 
 // Keras 2.0 wrote the slope of a LeakyReLU as an array.
 TEST(KerasDialectTest, SettingsThatAreArraysAreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write(folder / "a.h5", {.version = "2.0.2",
                           .config = R"({"class_name": "Sequential", "config": [
             {"class_name": "LeakyReLU", "config": {"name": "leaky_re_lu_1", "trainable": true,
              "batch_input_shape": [null, 1], "dtype": "float32",
              "alpha": {"type": "ndarray", "value": 0.25}}}]})",
                           .layers = {{"leaky_re_lu_1"}}});
-  EXPECT_EQ(of(load_model(folder / "a.h5")(floats({-2, 2}, {2, 1}))), (Floats{-.5F, 2}));
+  EXPECT_EQ(values_of(load_model(folder / "a.h5")(floats({-2, 2}, {2, 1}))), (Floats{-.5F, 2}));
 }
 
-TEST(KerasDialectTest, TheInputOfAnOldSequentialHasItsNameAndTakesAnyOther) {
-  const TempFolder folder;
+TEST(KerasDialectTest, TheInputOfAnOldSequentialAcceptsAnyName) {
+  const TemporaryFolder folder;
   write(folder / "a.h5", dense_model("2.2.4", R"("linear")"));
   const ModelHandle model = load_model(folder / "a.h5");
   EXPECT_EQ(dynamic_cast<const SequentialModel&>(*model).input_name(), "dense_1_input");
@@ -263,7 +267,7 @@ TEST(KerasDialectTest, TheInputOfAnOldSequentialHasItsNameAndTakesAnyOther) {
 // The training config of Keras 2.2.4 for compile(SGD(lr=0.25, decay=0.0), ...): "lr", "decay",
 // nulls and the names of that version.
 TEST(KerasDialectTest, TrainingConfigsBeforeKeras23AreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   StoredModel stored = dense_model("2.2.4", R"("linear")");
   const auto with = [&](const std::string& optimizer) {
     stored.training = R"({"optimizer_config": )" + optimizer +
@@ -311,8 +315,8 @@ std::string functional_config(const std::string& first, const std::string& secon
          second + R"(", 0, 0]]}})";
 }
 
-TEST(KerasDialectTest, NamesOfLayersWithSlashesLoseThem) {
-  const TempFolder folder;
+TEST(KerasDialectTest, SlashesInLayerNamesAreRemoved) {
+  const TemporaryFolder folder;
   const StoredModel stored = {
       .version = "2.4.0",
       .config = functional_config("block/dense", "block_dense"),
@@ -321,7 +325,7 @@ TEST(KerasDialectTest, NamesOfLayersWithSlashesLoseThem) {
                  {"block_dense", {{"block_dense/kernel:0", floats({5}, {1, 1})}}}}};
   write(folder / "a.h5", stored);
   const ModelHandle model = load_model(folder / "a.h5");
-  EXPECT_EQ(of(model(floats({3}, {1, 1}))), Floats{30});
+  EXPECT_EQ(values_of(model(floats({3}, {1, 1}))), Floats{30});
   EXPECT_EQ(model->name(), "m_n");
   std::vector<std::string> names;
   for (const auto& layer : model->layers()) names.push_back(layer->name());
@@ -330,7 +334,7 @@ TEST(KerasDialectTest, NamesOfLayersWithSlashesLoseThem) {
 
 // The weight names of Keras 1. Its weights files have no version.
 TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   write(folder / "a.h5",
         {.version = "",
          .layers = {{"other", {{"other_W", floats({1, 1}, {1, 2})}}},
@@ -345,7 +349,7 @@ TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
   const Tensor before = model->weights()[0].read().clone();
   const std::vector<std::string> left = load_weights(model, folder / "a.h5", {.by_name = true});
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_NE(left[0].find("layer 'own' is not in"), std::string::npos);
+  EXPECT_THAT(left[0], HasSubstr("layer 'own' is not in"));
   const std::vector<Variable> weights = model->get_layer("hidden_dense_2")->weights();
   EXPECT_EQ(weights[0].read().item<float>(), 7);
   EXPECT_EQ(weights[1].read().item<float>(), .5F);
@@ -372,7 +376,7 @@ void rename_links(const std::string& path, const std::string& group,
 class NamesBeyondAscii : public testing::TestWithParam<int> {};
 
 TEST_P(NamesBeyondAscii, AreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const int count = GetParam();
   std::string layers;
   StoredModel stored = {.version = "2.4.0"};
@@ -410,11 +414,11 @@ TEST_P(NamesBeyondAscii, AreRead) {
     H5Fclose(file);
   }
   const ModelHandle model = load_model(folder / "a.h5");
-  EXPECT_EQ(of(model(floats({2}, {1, 1}))), Floats{6});
+  EXPECT_EQ(values_of(model(floats({2}, {1, 1}))), Floats{6});
   EXPECT_EQ(model->layers()[0]->name(), "Schicht_ä_0");
   for (const char* name : {"b.h5", "b.keras"}) {
     save_model(model, folder / name);
-    EXPECT_EQ(of(load_model(folder / name)(floats({2}, {1, 1}))), Floats{6}) << name;
+    EXPECT_EQ(values_of(load_model(folder / name)(floats({2}, {1, 1}))), Floats{6}) << name;
   }
 }
 
@@ -423,7 +427,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, NamesBeyondAscii, testing::Values(1, 5, 9, 60, 
 // Keras 3 passes the list ["x"] of a model's outputs unchanged to the next layer of a Sequential,
 // which refuses it.
 TEST(KerasDialectTest, AModelInASequentialHasATensorAsItsOutput) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Tensor x = layers::input({.shape = {2}, .name = "x"});
   const Functional inner(
       {.inputs = x, .outputs = Dense({.units = 3, .name = "inside"})(x), .name = "inner"});
@@ -437,13 +441,13 @@ TEST(KerasDialectTest, AModelInASequentialHasATensorAsItsOutput) {
   EXPECT_EQ(to_json(written["config"]["output_layers"]), R"(["inside", 0, 0])");
   EXPECT_EQ(to_json(written["config"]["input_layers"]), R"(["x", 0, 0])");
   const Tensor batch = floats({1, 2}, {1, 2});
-  EXPECT_EQ(of(load_model(folder / "a.h5")(batch)), of(model(Tensors(batch))));
+  EXPECT_EQ(values_of(load_model(folder / "a.h5")(batch)), values_of(model(Tensors(batch))));
 }
 
 // compile_config for loss and metric objects as written by Keras 3.8, and training_config as
 // written by Keras 2.4.
 TEST(KerasDialectTest, WrappedFunctionsAndObjectsOfCompileAreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const auto compiled = [&](const std::string& loss, const std::string& metrics) {
     StoredModel stored = dense_model("2.4.0", R"("linear")");
     stored.training =
@@ -481,7 +485,7 @@ TEST(KerasDialectTest, WrappedFunctionsAndObjectsOfCompileAreRead) {
 }
 
 TEST(KerasDialectTest, ABinaryAccuracyOfLogitsIsRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   StoredModel stored = dense_model("2.4.0", R"("linear")");
   stored.training = R"({"optimizer_config": {"class_name": "SGD", "config": {"learning_rate": 0.1}},
       "loss_weights": null, "loss": "mse", "metrics": [{"class_name": "BinaryAccuracy",

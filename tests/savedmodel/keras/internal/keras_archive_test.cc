@@ -1,31 +1,43 @@
+// Tests savedmodel/keras/internal/keras_model_config.cc, keras_vocabularies.cc and node_results.cc.
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 
 #include <map>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/preprocessing/integer_lookup.h>
-#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/registry.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/errors.h"
+#include "tests/support/files.h"
+#include "tests/support/keras_archives.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::keras_archive_test {
 
 using layers::Dense;
+using testing::HasSubstr;
+using testing_support::config_in;
+using testing_support::message_of;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
+using testing_support::values_of;
+using testing_support::write_bytes;
 using Input = LayerHandle<InputLayer>;
 constexpr int64_t kLimit = 1 << 20;
 
 Tensor batch() { return Tensor::from<float>({1, -2, 3, 4, 5, -6}, {2, 3}); }
-std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
 
 Sequential mlp() {
   return Sequential(
@@ -41,10 +53,6 @@ Functional graph() {
   return Functional({.inputs = x, .outputs = Dense({.units = 1, .name = "d"})(x), .name = "g"});
 }
 
-Config config_in(const std::string& path) {
-  return parse_json(ZipFile(path).read("config.json", kLimit));
-}
-
 // Rewrites the archive at `path` with this config.
 void replace_config(const std::string& path, const std::string& config) {
   const ZipFile zip(path);
@@ -57,18 +65,18 @@ void replace_config(const std::string& path, const std::string& config) {
   std::filesystem::rename(to, path);
 }
 
-TEST(KerasArchiveTest, ModelsPredictTheSameBitsWhenReadAgain) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, LoadedModelsPredictTheSameBits) {
+  const TemporaryFolder folder;
   write_keras_archive(*mlp(), folder / "a.keras");
   const Sequential model = mlp();
   write_keras_archive(*model, folder / "a.keras");
   const ModelHandle same = read_keras_archive(folder / "a.keras");
   EXPECT_EQ(same->class_name(), "Sequential");
-  EXPECT_EQ(of(same(Tensors(batch()))), of(model(Tensors(batch()))));
+  EXPECT_EQ(values_of(same(Tensors(batch()))), values_of(model(Tensors(batch()))));
 }
 
-TEST(KerasArchiveTest, EqualModelsMakeEqualBytesAndNoOtherFiles) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, EqualModelsMakeEqualBytesAndNoTemporaryFiles) {
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   save_model(model, folder / "a.keras");
   save_model(load_model(folder / "a.keras"), folder / "b.keras");
@@ -78,8 +86,8 @@ TEST(KerasArchiveTest, EqualModelsMakeEqualBytesAndNoOtherFiles) {
   EXPECT_EQ(files, 2);
 }
 
-TEST(KerasArchiveTest, ObjectsHaveTheModulesThatKeras3LooksThemUpIn) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, ObjectsHaveTheModulesOfKeras3) {
+  const TemporaryFolder folder;
   save_model(mlp(), folder / "a.keras");
   const Config sequential = config_in(folder / "a.keras");
   EXPECT_EQ(sequential["module"].string(), "keras");
@@ -100,8 +108,8 @@ TEST(KerasArchiveTest, ObjectsHaveTheModulesThatKeras3LooksThemUpIn) {
   EXPECT_EQ(to_json(functional["config"]["output_layers"]), R"(["d", 0, 0])");
 }
 
-TEST(KerasArchiveTest, TrainingGoesOnAsIfNothingHadBeen) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, TrainingContinuesWithTheSameBits) {
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   model->compile(
       {.optimizer = optimizers::Adam({.learning_rate = 0.05}), .loss = "mse", .metrics = {"mae"}});
@@ -118,6 +126,26 @@ TEST(KerasArchiveTest, TrainingGoesOnAsIfNothingHadBeen) {
               model->train_on_batch(Tensors(batch()), labels));
   }
   EXPECT_FALSE(load_model(folder / "a.keras", {.compile = false})->compiled());
+}
+
+// Keras cannot import the module keel.losses and says so. In keras.losses it would look for a class
+// that it does not have.
+TEST(KerasArchiveTest, ALossOfKeelNamesItsPackageAndIsLoadedAgain) {
+  const TemporaryFolder folder;
+  const Sequential model = mlp();
+  const Config loss = parse_json(
+      R"({"class_name": "AutoCrossentropy", "config": {"name": "mine", "reduction": "sum"}})");
+  model->compile({.optimizer = "sgd", .loss = losses::deserialize(loss)});
+  save_model(model, folder / "a.keras");
+  EXPECT_EQ(to_json(config_in(folder / "a.keras")["compile_config"]["loss"]),
+            R"({"module": "keel.losses", "class_name": "AutoCrossentropy", )"
+            R"("config": {"name": "mine", "reduction": "sum"}, )"
+            R"("registered_name": "keel>AutoCrossentropy"})");
+  save_model(model, folder / "a.h5");
+  for (const char* file : {"a.keras", "a.h5"}) {
+    const ModelHandle same = load_model(folder / file);
+    EXPECT_EQ(to_json(same->get_compile_config()["loss"]), to_json(loss)) << file;
+  }
 }
 
 struct DoubleOptions {
@@ -140,8 +168,8 @@ class DoubleLayer final : public TensorLayer {
   const Options options_;
 };
 
-TEST(KerasArchiveTest, ClassesOfOnesOwnGoByTheirRegisteredNames) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, UserClassesAreSavedUnderTheirRegisteredNames) {
+  const TemporaryFolder folder;
   const Sequential model({.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
                                      LayerHandle<DoubleLayer>({.name = "double"})},
                           .name = "own"});
@@ -152,7 +180,8 @@ TEST(KerasArchiveTest, ClassesOfOnesOwnGoByTheirRegisteredNames) {
   EXPECT_EQ(layer["registered_name"].string(), "KerasArchiveTest>Double");
   EXPECT_THROW(load_model(folder / "a.keras"), ValueError);
   layer_registry().add<DoubleLayer>();
-  EXPECT_EQ(of(load_model(folder / "a.keras")(Tensors(batch()))), of(model(Tensors(batch()))));
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
 }
 
 std::string with_activation(const std::string& path, const std::string& activation) {
@@ -162,36 +191,32 @@ std::string with_activation(const std::string& path, const std::string& activati
 }
 
 TEST(KerasArchiveTest, FunctionsAreReadByName) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Sequential model = mlp();
   save_model(model, folder / "a.keras");
   replace_config(folder / "a.keras",
                  with_activation(folder / "a.keras",
                                  R"({"module": "builtins", "class_name": "function",
                                      "config": "relu", "registered_name": "function"})"));
-  EXPECT_EQ(of(load_model(folder / "a.keras")(Tensors(batch()))), of(model(Tensors(batch()))));
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
 }
 
-TEST(KerasArchiveTest, LambdasAreRefused) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, LambdasAreRejected) {
+  const TemporaryFolder folder;
   save_model(mlp(), folder / "a.keras");
   replace_config(folder / "a.keras",
                  with_activation(folder / "a.keras", R"({"class_name": "__lambda__",
                                                          "config": {"value": "4wEA"}})"));
   const std::string message = message_of<ValueError>([&] { load_model(folder / "a.keras"); });
-  EXPECT_NE(message.find("lambda"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("lambda"));
   EXPECT_THROW(load_model(folder / "a.keras", {.safe_mode = false}), NotImplementedError);
 }
 
-TEST(KerasArchiveTest, WhatIsMissingOrDamagedIsAnErrorThatNamesTheFile) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, MissingOrDamagedPartsAreErrorsThatNameTheFile) {
+  const TemporaryFolder folder;
   const auto message = [&](const std::string& name) {
-    try {
-      load_model(folder / name);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return message_of<Error>([&] { load_model(folder / name); });
   };
   write_bytes(folder / "text.keras", "text");
   {
@@ -214,7 +239,7 @@ TEST(KerasArchiveTest, WhatIsMissingOrDamagedIsAnErrorThatNamesTheFile) {
   }
   for (const char* name :
        {"none.keras", "text.keras", "empty.keras", "config.keras", "no_weights.keras"}) {
-    EXPECT_NE(message(name).find(folder / name), std::string::npos) << message(name);
+    EXPECT_THAT(message(name), HasSubstr(folder / name));
   }
 }
 
@@ -275,7 +300,7 @@ std::vector<std::vector<float>> numbers_of(const Model& model) {
 }
 
 TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const Functional model = lookups();
   save_model(model, folder / "a.keras");
   const auto expected = numbers_of(*model);
@@ -288,19 +313,19 @@ TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
   EXPECT_EQ(numbers_of(*load_model(folder / "b.keras")), expected);
 }
 
-TEST(KerasArchiveTest, AWordThatIsNoIntegerIsAnErrorThatNamesTheFile) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, ANonIntegerWordIsAnErrorThatNamesTheFile) {
+  const TemporaryFolder folder;
   save_model(lookups(), folder / "a.keras");
   auto files = kVocabularies;
   files["assets/layers/integer_lookup/vocabulary.txt"] = "-1\nseven";
   move_vocabularies(folder / "a.keras", files);
   const std::string message = message_of<IoError>([&] { load_model(folder / "a.keras"); });
-  EXPECT_NE(message.find("integer_lookup/vocabulary.txt"), std::string::npos) << message;
-  EXPECT_NE(message.find("seven"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("integer_lookup/vocabulary.txt"));
+  EXPECT_THAT(message, HasSubstr("seven"));
 }
 
-TEST(KerasArchiveTest, FrequenciesOfWordsStandAmongTheWeights) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, WordFrequenciesAreSavedAsWeights) {
+  const TemporaryFolder folder;
   const Functional model = lookups();
   save_weights(model, folder / "a.weights.h5");
   const Hdf5File file(folder / "a.weights.h5");
@@ -310,19 +335,19 @@ TEST(KerasArchiveTest, FrequenciesOfWordsStandAmongTheWeights) {
   load_weights(model, folder / "a.weights.h5");
 }
 
-TEST(KerasArchiveTest, AConfigDoesNotGetMemoryThatItsWeightsCannotNeed) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, AConfigCannotAllocateMoreThanItsWeights) {
+  const TemporaryFolder folder;
   save_model(mlp(), folder / "a.keras");
   std::string text = to_json(config_in(folder / "a.keras"));
   const std::string units = R"("units": 4)";
   text.replace(text.find(units), units.size(), R"("units": 400000000)");
   replace_config(folder / "a.keras", text);
   const std::string message = message_of<ValueError>([&] { load_model(folder / "a.keras"); });
-  EXPECT_NE(message.find("more bytes are allowed"), std::string::npos) << message;
+  EXPECT_THAT(message, HasSubstr("more bytes are allowed"));
 }
 
-TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, DamagedArchivesLoadOrThrowError) {
+  const TemporaryFolder folder;
   save_model(mlp(), folder / "a.keras");
   const std::string bytes = read_bytes(folder / "a.keras");
   for (size_t i = 0; i < bytes.size(); i += 211) {
@@ -337,8 +362,8 @@ TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {
 }
 
 // Stored next to the optimizer's config, where Keras's readers ignore it.
-TEST(KerasArchiveTest, LazyRowsSurvive) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, LazyRowsRoundTrip) {
+  const TemporaryFolder folder;
   for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay, LazyRows::kClosedForm}) {
     const Sequential model(
         {.layers = {Input({.batch_shape = {kUnknown, 3}}), Dense({.units = 2})}});
@@ -355,8 +380,8 @@ TEST(KerasArchiveTest, LazyRowsSurvive) {
   EXPECT_EQ(optimizer["config"].find("lazy_rows"), nullptr);
 }
 
-TEST(KerasArchiveTest, MixedBFloat16SurvivesAsKerasWritesIt) {
-  const TempFolder folder;
+TEST(KerasArchiveTest, MixedBFloat16RoundTripsAsInKeras) {
+  const TemporaryFolder folder;
   const Sequential model(
       {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
                   Dense(
@@ -369,7 +394,7 @@ TEST(KerasArchiveTest, MixedBFloat16SurvivesAsKerasWritesIt) {
     const auto layers = same->layers();
     EXPECT_EQ(layers.end()[-2]->dtype_policy().name(), "mixed_bfloat16") << file;
     EXPECT_EQ(layers.end()[-1]->dtype_policy().name(), "float32") << file;
-    EXPECT_EQ(of(same(Tensors(batch()))), of(model(Tensors(batch())))) << file;
+    EXPECT_EQ(values_of(same(Tensors(batch()))), values_of(model(Tensors(batch())))) << file;
   }
   const Config layer = config_in(folder / "a.keras")["config"]["layers"].items()[1];
   EXPECT_EQ(layer["config"]["dtype"]["class_name"], Config("DTypePolicy"));

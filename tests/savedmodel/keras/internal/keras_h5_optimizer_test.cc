@@ -1,26 +1,26 @@
+// Tests layers/training/compile/internal/compile_config.cc and
+// savedmodel/keras/internal/keras_compile.cc.
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 
 #include <gtest/gtest.h>
 
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/optimizers/registry.h>
+#include <keel/optimizers/optimizer.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "tests/savedmodel/temp_folder.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensors.h"
 
 namespace keel::keras_h5_optimizer_test {
 
-using Names = std::vector<std::string>;
+using testing_support::normal;
+using testing_support::TemporaryFolder;
 
-Tensor normal(const Shape& shape, uint64_t seed) {
-  Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
-  RandomStream{seed, 1}.normal(out.mutable_data<float>(), 0, 0, 1);
-  return out;
-}
+using Names = std::vector<std::string>;
 
 Sequential mlp() {
   Sequential model(
@@ -47,8 +47,9 @@ struct Kind {
 // Covers every class and the options that add state.
 std::vector<Kind> kinds() {
   std::vector<Kind> out;
-  for (const char* name : {"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
-                           "Nadam", "RMSprop", "SGD"}) {
+  for (const char* name :
+       {"Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
+        "Muon", "Nadam", "RMSprop", "SGD", "ScheduleFreeAdamW"}) {
     out.push_back({name, {{"learning_rate", 0.05}}});
   }
   out.push_back({"RMSprop", {{"momentum", 0.5}, {"centered", true}}});
@@ -88,8 +89,8 @@ std::vector<std::vector<float>> state_of(const ModelHandle& model) {
 
 class StateTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(StateTest, OfEveryOptimizerGoesThroughFiles) {
-  const TempFolder folder;
+TEST_P(StateTest, StateOfEveryOptimizerRoundTrips) {
+  const TemporaryFolder folder;
   const std::string path = folder / (std::string("a") + GetParam());
   for (const Kind& kind : kinds()) {
     const ModelHandle model = compiled(kind);
@@ -106,8 +107,8 @@ TEST_P(StateTest, OfEveryOptimizerGoesThroughFiles) {
 
 INSTANTIATE_TEST_SUITE_P(Suffixes, StateTest, testing::Values(".h5", ".keras"));
 
-TEST(KerasH5OptimizerTest, StateOfEveryOptimizerGoesThroughCheckpoints) {
-  const TempFolder folder;
+TEST(KerasH5OptimizerTest, StateOfEveryOptimizerRoundTripsThroughCheckpoints) {
+  const TemporaryFolder folder;
   for (const Kind& kind : kinds()) {
     const ModelHandle model = compiled(kind), same = compiled(kind);
     const auto checkpoint = [](const ModelHandle& of) {
@@ -131,7 +132,7 @@ Names names_of(const Kind& kind) {
   return out;
 }
 
-TEST(KerasH5OptimizerTest, WritesTheNamesOfKeras2InKerassOrder) {
+TEST(KerasH5OptimizerTest, WritesTheNamesAndOrderOfKeras2) {
   EXPECT_EQ(names_of({"Adam", {{"amsgrad", true}}}),
             (Names{"iteration:0", "Adam/m/one/kernel:0", "Adam/v/one/kernel:0", "Adam/m/one/bias:0",
                    "Adam/v/one/bias:0", "Adam/vhat/one/kernel:0", "Adam/vhat/one/bias:0"}));
@@ -158,7 +159,7 @@ using State = std::vector<std::pair<std::string, Tensor>>;
 
 // Returns a model of this kind after reading a file with this state.
 ModelHandle with_state(const Kind& kind, const State& state) {
-  const TempFolder folder;
+  const TemporaryFolder folder;
   {
     Hdf5Writer file(folder / "a.h5");
     Names names;
@@ -222,18 +223,18 @@ TEST(KerasH5OptimizerTest, ReadsTheSharedSlotOfNadam) {
   }
 }
 
-TEST(KerasH5OptimizerTest, MakesASharedSlotThatTheFileLacks) {
+TEST(KerasH5OptimizerTest, CreatesASharedSlotThatTheFileLacks) {
   const double first = 0.9 * (1 - 0.5 * 0.96);
   EXPECT_NEAR(product_read({}), first * 0.9 * (1 - 0.5 * 0.96 * 0.96), 1e-12);
 }
 
-TEST(KerasH5OptimizerTest, AnOptimizerOfOtherVariablesStartsAnew) {
+TEST(KerasH5OptimizerTest, AnOptimizerOfOtherVariablesStartsFresh) {
   const State of_one = {{"iteration:0", Tensor::scalar<int64_t>(2)},
                         {"SGD/m/one/kernel:0", normal({3, 2}, 1)}};
   EXPECT_EQ(with_state({"SGD", {{"momentum", 0.5}}}, of_one)->optimizer()->iterations(), 0);
 }
 
-TEST(KerasH5OptimizerTest, RefusesWhatDoesNotFit) {
+TEST(KerasH5OptimizerTest, RejectsIncompatibleArguments) {
   const std::pair<std::string, Tensor> iteration = {"iteration:0", Tensor::scalar<int64_t>(2)};
   EXPECT_THROW(with_state({"SGD"}, {iteration, {"SGD/m/one/kernel:0", normal({3, 2}, 1)}}),
                IoError);

@@ -22,7 +22,7 @@ TEST(CoreOfDeviceTest, WithATaskTheNumberCountsItsHostsCores) {
   EXPECT_EQ(core_of_device("/job:worker/replica:0/task:1/device:TPU:3", kTwoOfFour), 7);
 }
 
-TEST(CoreOfDeviceTest, WhatIsNoCoreOfTheStrategyIsAnError) {
+TEST(CoreOfDeviceTest, UnknownCoresAreErrors) {
   for (const char* device :
        {"", "TPU:0", "/device:CPU:0", "/task:0/device:CPU:0", "/device:TPU:8", "/device:TPU:-1",
         "/device:TPU:", "/device:TPU", "/device:TPU:1x", "/task:2/device:TPU:0",
