@@ -13,8 +13,6 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/data/csv/csv.h>
-#include <keel/framework/data/example.h>
-#include <keel/framework/data/example_parser.h>
 #include <keel/framework/data/tfrecord.h>
 
 #include "benchmarks/support/data.h"

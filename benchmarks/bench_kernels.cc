@@ -5,10 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include <keel/framework/kernels/convolution/convolution.h>
+#include <keel/framework/kernels/convolution/depthwise.h>
 #include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/kernels/embedding/interaction.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/pages.h"
@@ -97,6 +99,50 @@ void dot_pairs(benchmark::State& state, bool backward) {
   state.SetItemsProcessed(state.iterations() * samples);
 }
 
+enum class ConvolutionPass { kForward, kInputGradient, kKernelGradient };
+
+// A convolution with 3 x 3 windows over 8 images of 28 x 28 pixels, with as many filters as
+// channels. An item is a multiply-add.
+void convolution(benchmark::State& state, ConvolutionPass pass) {
+  constexpr int64_t kImages = 8, kPixels = 28;
+  const int64_t channels = state.range(0);
+  const kernels::WindowAxis axis = {.input = kPixels, .output = kPixels, .size = 3, .before = 1};
+  const kernels::Convolution sizes = {.grid = {.axes = {{{}, axis, axis}}},
+                                      .batch = kImages,
+                                      .channels = channels,
+                                      .filters = channels};
+  std::vector<float> x = numbers(kImages * sizes.grid.inputs() * channels), y = x;
+  std::vector<float> kernel = numbers(sizes.grid.taps() * channels * channels);
+  while (state.KeepRunning()) {
+    if (pass == ConvolutionPass::kForward) {
+      kernels::convolve<float>(sizes, x.data(), kernel.data(), nullptr, false, y.data());
+    } else if (pass == ConvolutionPass::kInputGradient) {
+      kernels::convolve_transposed(sizes, y.data(), kernel.data(), x.data());
+    } else {
+      kernels::convolution_kernel_gradient(sizes, x.data(), y.data(), kernel.data());
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * std::ssize(x) * sizes.grid.taps() * channels);
+}
+
+// The same with one filter for each channel.
+void depthwise_convolution(benchmark::State& state) {
+  constexpr int64_t kImages = 8, kPixels = 28;
+  const int64_t channels = state.range(0);
+  const kernels::WindowAxis axis = {.input = kPixels, .output = kPixels, .size = 3, .before = 1};
+  const kernels::DepthwiseConvolution sizes = {
+      .grid = {.axes = {{{}, axis, axis}}}, .batch = kImages, .channels = channels};
+  const std::vector<float> x = numbers(kImages * sizes.grid.inputs() * channels);
+  const std::vector<float> kernel = numbers(sizes.grid.taps() * channels);
+  std::vector<float> y(x.size());
+  while (state.KeepRunning()) {
+    kernels::convolve_depthwise(sizes, x.data(), kernel.data(), y.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * std::ssize(x) * sizes.grid.taps());
+}
+
 void update(benchmark::State& state, const UpdateRule& rule) {
   const int64_t n = state.range(0);
   std::vector<float> value = numbers(n);
@@ -117,6 +163,13 @@ void register_all() {
   benchmark::RegisterBenchmark("group_rows", group_rows)->Arg(1)->Arg(10)->Arg(50);
   benchmark::RegisterBenchmark("dot_pairs", dot_pairs, false)->Arg(16)->Arg(64)->Arg(128);
   benchmark::RegisterBenchmark("dot_pairs_back", dot_pairs, true)->Arg(16)->Arg(64)->Arg(128);
+  for (const auto& [name, pass] :
+       {std::pair("convolution", ConvolutionPass::kForward),
+        std::pair("convolution_input_gradient", ConvolutionPass::kInputGradient),
+        std::pair("convolution_kernel_gradient", ConvolutionPass::kKernelGradient)}) {
+    benchmark::RegisterBenchmark(name, convolution, pass)->Arg(16)->Arg(128);
+  }
+  benchmark::RegisterBenchmark("depthwise_convolution", depthwise_convolution)->Arg(16)->Arg(128);
   const auto add = [](const char* name, std::shared_ptr<const UpdateRule> rule) {
     benchmark::RegisterBenchmark(
         name, [rule = std::move(rule)](benchmark::State& state) { update(state, *rule); })
@@ -171,6 +224,6 @@ int main(int argc, char** argv) {
   const auto options = keel::bench::parse_options(
       argc, argv, "bench_kernels",
       "Single kernels, nanoseconds per item: rows gathered, ids pooled or grouped, samples of an "
-      "interaction, elements updated.");
+      "interaction, elements updated, multiply-adds of convolutions.");
   return keel::bench::run(options, argv[0]);
 }

@@ -20,7 +20,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/config/dtype_policy.h>
 #include <keel/layers/ctr/ctr_model.h>
-#include <keel/layers/metrics/confusion/exact_auc.h>
+#include <keel/layers/metrics/confusion/auc.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

@@ -13,14 +13,18 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 
-#include "examples/flags.h"
-
-ABSL_FLAG(std::string, strategy, "tpu", "cpu or tpu");
-ABSL_FLAG(int, cores, 4, "replicas of the tpu strategy");
-ABSL_FLAG(int64_t, steps, 60, "training steps");
+#include "examples/program.h"
 
 namespace keel::examples {
 namespace {
+
+struct Flags {
+  std::string strategy = "tpu";
+  int cores = 4;
+  int64_t steps = 60;
+};
+
+Flags flags;
 
 constexpr int64_t kGlobalBatch = 64;
 
@@ -60,8 +64,7 @@ Tensors read_batch(int64_t step, int64_t rows, int64_t first_row) {
 }
 
 int run() {
-  const auto strategy = distribute::make_strategy(absl::GetFlag(FLAGS_strategy),
-                                                  {.num_cores = absl::GetFlag(FLAGS_cores)});
+  const auto strategy = distribute::make_strategy(flags.strategy, {.num_cores = flags.cores});
   const auto scope = strategy->scope();
   const OptimizerHandle embedding_optimizer = optimizers::Adagrad({.learning_rate = 0.5});
   const OptimizerHandle dense_optimizer = optimizers::Adam({.learning_rate = 0.01});
@@ -93,7 +96,7 @@ int run() {
   if (kGlobalBatch % replicas != 0) {
     throw ValueError("--cores must divide the batch of ", kGlobalBatch, ", received ", replicas);
   }
-  for (int64_t step = 0; step < absl::GetFlag(FLAGS_steps); ++step) {
+  for (int64_t step = 0; step < flags.steps; ++step) {
     const auto batches = strategy->distribute_values_from_function([&](int replica) {
       const int64_t rows = kGlobalBatch / replicas;
       return read_batch(step, rows, replica * rows);
@@ -111,7 +114,12 @@ int run() {
 }  // namespace keel::examples
 
 int main(int argc, char** argv) {
-  keel::examples::parse_flags(
-      argc, argv, "custom_training_loop: trains a ranker with a loop and two optimizers.");
-  return keel::examples::run_program("custom_training_loop", keel::examples::run);
+  using keel::examples::flags;
+  keel::tool::CommandLine line(
+      "custom_training_loop",
+      "custom_training_loop: trains a ranker with a loop and two optimizers.");
+  line.option("--strategy", &flags.strategy, "cpu or tpu");
+  line.option("--cores", &flags.cores, "replicas of the tpu strategy");
+  line.option("--steps", &flags.steps, "training steps");
+  return keel::examples::run_program(line, argc, argv, keel::examples::run);
 }

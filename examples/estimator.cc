@@ -8,7 +8,7 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/feature_columns/dense_features.h>
-#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/confusion/auc.h>
 #include <keel/optimizers/adagrad.h>
@@ -16,15 +16,19 @@
 #include <keel/savedmodel/estimator/tpu_estimator.h>
 #include <keel/savedmodel/saved_model.h>
 
-#include "examples/flags.h"
-
-ABSL_FLAG(std::string, model_dir, "", "folder for the checkpoints; created if it does not exist");
-ABSL_FLAG(int64_t, steps, 200, "steps to train");
+#include "examples/program.h"
 
 using namespace keel;
 using estimator::ModeKeys;
 
 namespace {
+
+struct Flags {
+  std::string model_dir;
+  int64_t steps = 200;
+};
+
+Flags flags;
 
 // Half of the users like even items, the others like odd items. "seen" contains the items that a
 // user has looked at before.
@@ -71,8 +75,7 @@ estimator::ModelFn model_fn(const std::vector<feature_column::Column>& columns) 
 }
 
 int run() {
-  const std::string folder = absl::GetFlag(FLAGS_model_dir);
-  if (folder.empty()) throw ValueError("--model_dir is missing; pass a folder for the checkpoints");
+  const std::string folder = flags.model_dir;
   const auto columns = click_columns();
   estimator::TPUEstimator clicks_estimator({
       .model_fn = model_fn(columns),
@@ -84,7 +87,7 @@ int run() {
            .profile_data_directory = folder + "/profiles"}),
   });
 
-  clicks_estimator.train(clicks, {.steps = absl::GetFlag(FLAGS_steps)});
+  clicks_estimator.train(clicks, {.steps = flags.steps});
   for (const auto& [name, value] : clicks_estimator.evaluate(clicks)) {
     std::cout << name << ' ' << value << '\n';
   }
@@ -105,6 +108,11 @@ int run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  examples::parse_flags(argc, argv, "usage: estimator --model_dir DIR [--steps N]");
-  return examples::run_program("estimator", run);
+  tool::CommandLine line(
+      "estimator", "estimator: trains, evaluates and exports a click model with an estimator.");
+  line.option("--model_dir", &flags.model_dir,
+              "folder for the checkpoints; created if it does not exist",
+              {.placeholder = "FOLDER", .required = true});
+  line.option("--steps", &flags.steps, "steps to train");
+  return examples::run_program(line, argc, argv, run);
 }

@@ -5,8 +5,8 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/visualization/summary.h>
+#include <keel/layers/merging/merging.h>
+#include <keel/layers/visualization/visualization.h>
 #include <keel/optimizers/adagrad.h>
 
 using namespace keel;

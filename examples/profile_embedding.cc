@@ -5,19 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/v1/lookup_statistics.h>
+#include <keel/layers/embedding/v1/internal/lookup_statistics.h>
 #include <keel/layers/visualization/internal/text_table.h>
+
+#include "examples/program.h"
 
 using namespace keel;
 
 namespace {
-
-constexpr char kUsage[] =
-    "usage: profile_embedding DIR\n\n"
-    "Prints the lookup statistics in DIR, the profile_data_directory of an EmbeddingConfigSpec:\n"
-    "one line for each embedding table, then the most frequent rows. Imbalance is the load of\n"
-    "the fullest shard divided by the mean load: 1 is even. 'best' is the partition_strategy\n"
-    "that distributes the ids more evenly.\n";
 
 std::string decimals(double value) {
   char out[32];
@@ -64,30 +59,28 @@ void print_hot_rows(const std::vector<tpu::TableProfile>& profiles) {
   }
 }
 
+int run(const std::string& folder) {
+  const std::vector<tpu::TableProfile> profiles = tpu::read_profiles(folder);
+  if (profiles.empty()) {
+    std::cout << folder << " has no lookup statistics\n";
+    return 0;
+  }
+  print_tables(profiles);
+  print_hot_rows(profiles);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments == std::vector<std::string>{"--help"} ||
-      arguments == std::vector<std::string>{"-h"}) {
-    std::cout << kUsage;
-    return 0;
-  }
-  if (arguments.size() != 1 || arguments[0].starts_with("-")) {
-    std::cerr << "profile_embedding: pass exactly one directory\n" << kUsage;
-    return 2;
-  }
-  try {
-    const std::vector<tpu::TableProfile> profiles = tpu::read_profiles(arguments[0]);
-    if (profiles.empty()) {
-      std::cout << arguments[0] << " has no lookup statistics\n";
-      return 0;
-    }
-    print_tables(profiles);
-    print_hot_rows(profiles);
-  } catch (const Error& error) {
-    std::cerr << "profile_embedding: " << error.what() << '\n';
-    return 2;
-  }
-  return 0;
+  std::string folder;
+  tool::CommandLine line(
+      "profile_embedding",
+      "profile_embedding: prints the lookup statistics that training wrote to a folder.",
+      "Prints one line for each embedding table, then the most frequent rows. Imbalance is the "
+      "load\n"
+      "of the fullest shard divided by the mean load: 1 is even. 'best' is the partition_strategy\n"
+      "that distributes the ids more evenly.");
+  line.argument("DIR", &folder, "the profile_data_directory of an EmbeddingConfigSpec");
+  return examples::run_program(line, argc, argv, [&folder] { return run(folder); });
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"

@@ -181,7 +181,7 @@ void TableSteps::collect(Replica& me, int owner, size_t table) {
         sums.places[at] = static_cast<int32_t>(sums.ids.size());
         std::copy_n(gradient, dim, sums.values.data() + std::ssize(sums.ids) * dim);
         sums.ids.push_back(id);
-        tables_[table].ask_to_write(id);
+        tables_[table].prefetch_to_write(id);
       } else {
         float* __restrict sum = sums.values.data() + sums.places[at] * dim;
         for (int64_t j = 0; j < dim; ++j) sum[j] += gradient[j];
@@ -213,7 +213,7 @@ void TableSteps::free_step(int replica, int batch) {
     }
     collect(me, replica, t);
     RowKeys keys(0);
-    tables_[t].step(update_, me.owned.ids, me.owned.values.data(), step_, keys);
+    tables_[t].update(update_, me.owned.ids, me.owned.values.data(), step_, keys);
   }
   strategy_.communicator().barrier("rows");
 }

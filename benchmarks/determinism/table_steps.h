@@ -16,6 +16,7 @@
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/embedding/internal/table_shard.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 namespace keel::bench {
 namespace {

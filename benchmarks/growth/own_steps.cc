@@ -4,7 +4,6 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>
 
 #include "benchmarks/growth/steps.h"

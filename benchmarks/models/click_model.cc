@@ -2,9 +2,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/activation/activation.h>
-#include <keel/layers/interaction/dot_interaction.h>
-#include <keel/layers/merging/concatenate.h>
-#include <keel/layers/merging/merge.h>
+#include <keel/layers/interaction/interaction.h>
+#include <keel/layers/merging/merging.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/sgd.h>
 

@@ -4,7 +4,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/interaction/interaction.h>
 
 #include "benchmarks/models/click_work.h"
 

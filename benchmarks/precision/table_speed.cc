@@ -3,8 +3,8 @@
 #include <memory>
 
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/thread_communicator.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/distribute/internal/thread_communicator.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"

@@ -1,41 +1,17 @@
 #include "benchmarks/support/options.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <iostream>
 #include <unistd.h>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/savedmodel/tool/command_line.h>
 
 namespace keel::bench {
 namespace {
 
 // Set by the first start for the second one, or by a user who provides a custom environment.
 constexpr const char* kEnvironmentIsSet = "KEEL_BENCH_ENVIRONMENT";
-
-void usage(std::ostream& out, const char* program, const char* what_it_measures) {
-  out << "usage: " << program << " [--quick] [--json] [--threads N] [--only SUBSTRING] [--help]\n\n"
-      << what_it_measures << "\n\n"
-      << "  --quick           a subset of the cases that ends within a minute\n"
-      << "  --json            print one JSON object\n"
-      << "  --threads N       threads of Keel and of the peer; default 1\n"
-      << "  --only SUBSTRING  only cases whose names contain SUBSTRING\n";
-}
-
-[[noreturn]] void reject(const char* program, const std::string& why) {
-  std::cerr << program << ": " << why << "; see --help\n";
-  std::exit(2);
-}
-
-int parse_threads(const char* program, std::string_view text) {
-  int threads = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (error != std::errc() || end != text.data() + text.size() || threads < 1 || threads > 1024) {
-    reject(program,
-           "--threads needs a number from 1 to 1024, received '" + std::string(text) + "'");
-  }
-  return threads;
-}
 
 // Without these variables, OpenBLAS does not recognize new processors, ATen uses only AVX2, each
 // library chooses its own number of threads, and temporaries are on small pages. Values that a
@@ -61,27 +37,14 @@ void set_best_environment(int threads) {
 
 Options parse_options(int argc, char** argv, const char* program, const char* what_it_measures) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    const auto value = [&]() -> const char* {
-      if (i + 1 == argc) reject(program, std::string(flag) + " needs a value");
-      return argv[++i];
-    };
-    if (flag == "--help" || flag == "-h") {
-      usage(std::cout, program, what_it_measures);
-      std::exit(0);
-    } else if (flag == "--quick") {
-      options.quick = true;
-    } else if (flag == "--json") {
-      options.json = true;
-    } else if (flag == "--threads") {
-      options.threads = parse_threads(program, value());
-    } else if (flag == "--only") {
-      options.only = value();
-    } else {
-      reject(program, "unknown argument '" + std::string(flag) + "'");
-    }
-  }
+  tool::CommandLine line(program, what_it_measures);
+  line.option("--quick", &options.quick, "a subset of the cases that ends within a minute");
+  line.option("--json", &options.json, "print one JSON object");
+  line.option("--threads", &options.threads, "threads of Keel and of the peer",
+              {.limits = {.least = 1, .most = 1024}});
+  line.option("--only", &options.only, "only cases whose names contain this text",
+              {.placeholder = "SUBSTRING"});
+  if (const std::optional<int> status = line.parse(argc, argv)) std::exit(*status);
   if (std::getenv(kEnvironmentIsSet) == nullptr) {
     setenv(kEnvironmentIsSet, "1", 1);
     set_best_environment(options.threads);

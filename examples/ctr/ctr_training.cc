@@ -14,10 +14,10 @@
 #include <keel/layers/internal/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/confusion/auc.h>
-#include <keel/layers/metrics/crossentropy.h>
+#include <keel/layers/metrics/probabilistic.h>
 #include <keel/layers/training/internal/terminal_progress.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/registry.h>
+#include <keel/optimizers/optimizer.h>
 
 namespace keel::examples {
 namespace {

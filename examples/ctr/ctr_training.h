@@ -11,10 +11,10 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/config/config.h>
-#include <keel/layers/callbacks/early_stopping.h>
+#include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/optimizers/optimizer.h>
-#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 
 namespace keel::examples {
 

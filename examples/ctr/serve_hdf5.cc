@@ -3,25 +3,25 @@
 
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/data/csv/csv.h>
-#include <keel/layers/ctr/ctr_schema.h>
+#include <keel/layers/ctr/ctr_model.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "examples/ctr/predictions_csv.h"
-#include "examples/flags.h"
-
-ABSL_FLAG(std::string, model, "", "HDF5 file, as train_ctr --export writes it");
-ABSL_FLAG(std::string, csv, "", "CSV file with a column for each input of the model");
-ABSL_FLAG(std::string, schema, "", "schema.json of the training, if it has a delimiter or columns");
-ABSL_FLAG(std::string, output, "", "CSV file for the predictions; standard output if empty");
-ABSL_FLAG(int64_t, batch_size, 4096, "rows predicted at once");
+#include "examples/program.h"
 
 namespace keel::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file. Its\n"
-    "columns must have the names of the model's inputs.";
+struct Flags {
+  std::string model;
+  std::string csv;
+  std::string schema;
+  std::string output;
+  int64_t batch_size = 4096;
+};
+
+Flags flags;
 
 // Returns the columns that the model takes in the form that the reader expects. Empty fields are
 // treated as in training.
@@ -38,24 +38,23 @@ std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
 }
 
 int run() {
-  const std::string file = absl::GetFlag(FLAGS_model);
-  const std::string csv = absl::GetFlag(FLAGS_csv);
-  if (file.empty() || csv.empty()) throw ValueError("--model or --csv is missing; see --help");
+  const std::string file = flags.model;
+  const std::string csv = flags.csv;
   const ModelHandle model = load_model(file, {.compile = false});
   const auto* functional = dynamic_cast<const FunctionalModel*>(model.shared().get());
   if (functional == nullptr || !functional->inputs().is_dict()) {
     throw ValueError(file, ": the file does not contain a functional model with named inputs");
   }
   data::CsvOptions options;
-  if (const std::string schema = absl::GetFlag(FLAGS_schema); !schema.empty()) {
+  if (const std::string schema = flags.schema; !schema.empty()) {
     constexpr int64_t kMostBytes = 64 << 20;
     options = ctr_csv_options(parse_ctr_schema(read_text_file(schema, kMostBytes), schema));
   }
   options.columns = columns_of(*functional);
-  options.batch_size = absl::GetFlag(FLAGS_batch_size);
+  options.batch_size = flags.batch_size;
   const data::Dataset rows = data::csv_dataset(csv, options);
   const Tensor predictions = model->predict(rows, {.verbose = Verbose::kSilent}).tensor();
-  if (const std::string output = absl::GetFlag(FLAGS_output); !output.empty()) {
+  if (const std::string output = flags.output; !output.empty()) {
     write_predictions(std::filesystem::path(output), predictions);
     std::cout << predictions.dim(0) << " predictions written to " << output << '\n';
   } else {
@@ -64,10 +63,27 @@ int run() {
   return 0;
 }
 
+void add_options(tool::CommandLine& line) {
+  line.option("--model", &flags.model, "HDF5 file, as train_ctr --export writes it",
+              {.placeholder = "FILE", .required = true});
+  line.option("--csv", &flags.csv, "CSV file with a column for each input of the model",
+              {.placeholder = "FILE", .required = true});
+  line.option("--schema", &flags.schema,
+              "schema.json of the training, if it has a delimiter or columns",
+              {.placeholder = "FILE"});
+  line.option("--output", &flags.output, "CSV file for the predictions; standard output if empty",
+              {.placeholder = "FILE"});
+  line.option("--batch_size", &flags.batch_size, "rows predicted at once");
+}
+
 }  // namespace
 }  // namespace keel::examples
 
 int main(int argc, char** argv) {
-  keel::examples::parse_flags(argc, argv, keel::examples::kUsage);
-  return keel::examples::run_program("serve_hdf5", keel::examples::run);
+  keel::tool::CommandLine line(
+      "serve_hdf5",
+      "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file.",
+      "The columns of the CSV file must have the names of the model's inputs.");
+  keel::examples::add_options(line);
+  return keel::examples::run_program(line, argc, argv, keel::examples::run);
 }

@@ -1,7 +1,6 @@
 // Trains, evaluates, checkpoints and exports a click model with TPUEmbedding tables.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <iomanip>
@@ -20,68 +19,45 @@
 #include "examples/ctr/ctr_training.h"
 #include "examples/ctr/predictions_csv.h"
 #include "examples/ctr/synthetic.h"
-#include "examples/flags.h"
-
-ABSL_FLAG(std::string, data, "synthetic",
-          "folder with schema.json, train.csv and test.csv, or 'synthetic'; schema.json may name "
-          "other files, a delimiter, and the columns of files without a header line");
-ABSL_FLAG(std::string, model, "dlrm", "wide_deep, dlrm or dcn");
-ABSL_FLAG(std::string, strategy, "tpu", "cpu or tpu");
-ABSL_FLAG(int, hosts, 1, "hosts of the tpu strategy; mpirun distributes them over its processes");
-ABSL_FLAG(int, cores, 4, "replicas per host");
-ABSL_FLAG(int, workers, 0, "worker threads per process; 0: one per processor of the process");
-ABSL_FLAG(double, validation_split, 0.1,
-          "fraction of the training rows held out to choose the best epoch; 0: no validation, run "
-          "all epochs and keep the last weights");
-ABSL_FLAG(std::string, validation_csv, "",
-          "file with validation rows; replaces --validation_split");
-ABSL_FLAG(int64_t, epochs, 50, "maximum number of passes over the training rows");
-ABSL_FLAG(int64_t, patience, 6,
-          "epochs without a lower validation loss before training stops and restores the best "
-          "weights");
-ABSL_FLAG(int64_t, batch_size, 0,
-          "rows of the global batch; 0: 256, or more with at least 500,000 rows");
-ABSL_FLAG(std::string, embedding_optimizer, "adagrad",
-          "optimizer of the tables: sgd, adagrad, adam or ftrl");
-ABSL_FLAG(double, embedding_learning_rate, 0.05, "learning rate of the tables");
-ABSL_FLAG(double, learning_rate, 0.001, "learning rate of Adam for the dense layers");
-ABSL_FLAG(int64_t, embedding_dim, 8, "columns of each table");
-ABSL_FLAG(std::string, hidden, "128,64", "units of the hidden layers");
-ABSL_FLAG(double, dropout, 0.2, "dropout rate after each hidden layer");
-ABSL_FLAG(double, embedding_dropout, 0.3, "dropout rate of embedding elements");
-ABSL_FLAG(int64_t, min_count, 5,
-          "training rows that a category needs to get its own table row; rarer categories share "
-          "the row of unknown categories");
-ABSL_FLAG(int64_t, max_buckets, 20, "maximum number of bins of a numeric column");
-ABSL_FLAG(uint64_t, seed, 1, "seed of weights, shuffling, dropout and the validation split");
-ABSL_FLAG(std::string, checkpoint_dir, "",
-          "folder for checkpoints, including one when SIGINT or SIGTERM ends the training; empty: "
-          "no checkpoints");
-ABSL_FLAG(int64_t, checkpoint_steps, 0, "steps between checkpoints; 0: one checkpoint per epoch");
-ABSL_FLAG(bool, resume, false,
-          "continue from the latest checkpoint in --checkpoint_dir, with the same options");
-ABSL_FLAG(int64_t, stop_after_steps, 0,
-          "stop with a checkpoint after this number of steps; 0: no limit");
-ABSL_FLAG(std::string, export, "",
-          "file (.h5 or .keras) for the trained model, which takes raw columns, or tf.Example with "
-          "the signature 'serve_examples'");
-ABSL_FLAG(bool, for_keras, false,
-          "write the --export with Keras layers only, so that Keras can load it");
-ABSL_FLAG(std::string, export_table_dtype, "float32",
-          "dtype of the tables in the --export; int8 needs a quarter of the bytes and uses Keras "
-          "layers");
-ABSL_FLAG(std::string, write_predictions, "", "CSV file for the predictions of the test rows");
-ABSL_FLAG(std::string, write_test_csv, "", "CSV file for a copy of the test rows, to serve them");
+#include "examples/program.h"
 
 namespace keel::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "train_ctr: trains a click model on a folder of CSV files or on synthetic clicks,\n"
-    "prints its test AUC, log loss and accuracy, and exports it for serving.\n"
-    "Under mpirun, with at least one host per process, it writes the same files.\n"
-    "SIGINT and SIGTERM end the training in an orderly way with status 130 and 143; a second\n"
-    "signal ends the program at once.";
+struct Flags {
+  std::string data = "synthetic";
+  std::string model = "dlrm";
+  std::string strategy = "tpu";
+  int hosts = 1;
+  int cores = 4;
+  int workers = 0;
+  double validation_split = 0.1;
+  std::string validation_csv;
+  int64_t epochs = 50;
+  int64_t patience = 6;
+  int64_t batch_size = 0;
+  std::string embedding_optimizer = "adagrad";
+  double embedding_learning_rate = 0.05;
+  double learning_rate = 0.001;
+  int64_t embedding_dim = 8;
+  std::string hidden = "128,64";
+  double dropout = 0.2;
+  double embedding_dropout = 0.3;
+  int64_t min_count = 5;
+  int64_t max_buckets = 20;
+  uint64_t seed = 1;
+  std::string checkpoint_dir;
+  int64_t checkpoint_steps = 0;
+  bool resume = false;
+  int64_t stop_after_steps = 0;
+  std::string export_file;
+  bool for_keras = false;
+  std::string export_table_dtype = "float32";
+  std::string write_predictions;
+  std::string write_test_csv;
+};
+
+Flags flags;
 
 constexpr int64_t kPredictBatch = 4096;
 
@@ -135,7 +111,7 @@ struct Data {
 };
 
 std::vector<int64_t> hidden_units() {
-  const std::string text = absl::GetFlag(FLAGS_hidden);
+  const std::string text = flags.hidden;
   std::vector<int64_t> out;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -153,42 +129,15 @@ std::vector<int64_t> hidden_units() {
 }
 
 void check_flags() {
-  const auto at_least = [](const char* flag, double value, double least) {
-    if (!(value >= least && std::isfinite(value)))
-      throw ValueError("--", flag, " must be at least ", least, ", received ", value);
-  };
-  const auto positive = [](const char* flag, double value) {
-    if (!(value > 0 && std::isfinite(value)))
-      throw ValueError("--", flag, " must be positive and finite, received ", value);
-  };
-  const auto share = [](const char* flag, double value) {
-    if (!(value >= 0 && value < 1))
-      throw ValueError("--", flag, " must be at least 0 and below 1, received ", value);
-  };
-  at_least("batch_size", static_cast<double>(absl::GetFlag(FLAGS_batch_size)), 0);
-  at_least("epochs", static_cast<double>(absl::GetFlag(FLAGS_epochs)), 1);
-  at_least("patience", static_cast<double>(absl::GetFlag(FLAGS_patience)), 0);
-  at_least("workers", absl::GetFlag(FLAGS_workers), 0);
-  at_least("checkpoint_steps", static_cast<double>(absl::GetFlag(FLAGS_checkpoint_steps)), 0);
-  at_least("stop_after_steps", static_cast<double>(absl::GetFlag(FLAGS_stop_after_steps)), 0);
-  at_least("embedding_dim", static_cast<double>(absl::GetFlag(FLAGS_embedding_dim)), 1);
-  at_least("min_count", static_cast<double>(absl::GetFlag(FLAGS_min_count)), 1);
-  at_least("max_buckets", static_cast<double>(absl::GetFlag(FLAGS_max_buckets)), 2);
-  positive("learning_rate", absl::GetFlag(FLAGS_learning_rate));
-  positive("embedding_learning_rate", absl::GetFlag(FLAGS_embedding_learning_rate));
-  share("dropout", absl::GetFlag(FLAGS_dropout));
-  share("embedding_dropout", absl::GetFlag(FLAGS_embedding_dropout));
-  share("validation_split", absl::GetFlag(FLAGS_validation_split));
-  if (absl::GetFlag(FLAGS_resume) && absl::GetFlag(FLAGS_checkpoint_dir).empty()) {
+  if (flags.resume && flags.checkpoint_dir.empty()) {
     throw ValueError("--resume needs --checkpoint_dir");
   }
   hidden_units();
 }
 
 SaveOptions export_options() {
-  const std::string table_dtype = absl::GetFlag(FLAGS_export_table_dtype);
-  return {.for_keras = absl::GetFlag(FLAGS_for_keras) || table_dtype == "int8",
-          .table_dtype = table_dtype};
+  const std::string table_dtype = flags.export_table_dtype;
+  return {.for_keras = flags.for_keras || table_dtype == "int8", .table_dtype = table_dtype};
 }
 
 // Throws IoError if a file cannot be created there. Devices and pipes are opened only later.
@@ -202,16 +151,15 @@ void check_output_file(const std::string& file) {
 
 // Reports outputs that cannot be written before the training instead of after it.
 void check_outputs() {
-  if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
+  if (const std::string file = flags.export_file; !file.empty()) {
     check_save_model(file, export_options());
   }
   distribute::run_collectively(distribute::processes(), "train_ctr", [] {
     if (!is_first()) return;
-    for (const std::string& file :
-         {absl::GetFlag(FLAGS_write_predictions), absl::GetFlag(FLAGS_write_test_csv)}) {
+    for (const std::string& file : {flags.write_predictions, flags.write_test_csv}) {
       if (!file.empty()) check_output_file(file);
     }
-    const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);
+    const std::string folder = flags.checkpoint_dir;
     if (folder.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -221,14 +169,14 @@ void check_outputs() {
 }
 
 Data load_data() {
-  std::filesystem::path folder = absl::GetFlag(FLAGS_data);
+  std::filesystem::path folder = flags.data;
   Data data;
   if (folder == "synthetic") {
     data.synthetic = std::make_unique<TemporaryFolder>("keel_synthetic_ctr");
     folder = data.synthetic->path();
     data.best_auc = write_synthetic_ctr(folder, {.seed = 1});
   }
-  const std::string validation = absl::GetFlag(FLAGS_validation_csv);
+  const std::string validation = flags.validation_csv;
   std::vector<std::filesystem::path> more_files;
   if (!validation.empty()) more_files.emplace_back(validation);
   data.schema = read_ctr_schema(folder, more_files);
@@ -236,8 +184,8 @@ Data load_data() {
   data.test = read_ctr_csv(data.schema.test_file, data.schema);
   if (!validation.empty()) {
     data.validation = read_ctr_csv(validation, data.schema);
-  } else if (const double share = absl::GetFlag(FLAGS_validation_split); share > 0) {
-    auto parts = split_ctr_rows(data.train, share, absl::GetFlag(FLAGS_seed));
+  } else if (const double share = flags.validation_split; share > 0) {
+    auto parts = split_ctr_rows(data.train, share, flags.seed);
     data.train = std::move(parts.first);
     data.validation = std::move(parts.second);
   }
@@ -254,38 +202,38 @@ int64_t default_batch_size(int64_t rows) {
 }
 
 CtrTrainingOptions training_options(int64_t rows) {
-  const int64_t batch_size = absl::GetFlag(FLAGS_batch_size);
+  const int64_t batch_size = flags.batch_size;
   CtrTrainingOptions options = {
-      .model = {.model = absl::GetFlag(FLAGS_model),
-                .embedding_dim = absl::GetFlag(FLAGS_embedding_dim),
+      .model = {.model = flags.model,
+                .embedding_dim = flags.embedding_dim,
                 .hidden = hidden_units(),
-                .dropout = absl::GetFlag(FLAGS_dropout),
-                .embedding_dropout = absl::GetFlag(FLAGS_embedding_dropout)},
-      .embedding_optimizer = absl::GetFlag(FLAGS_embedding_optimizer),
-      .embedding_learning_rate = absl::GetFlag(FLAGS_embedding_learning_rate),
-      .learning_rate = absl::GetFlag(FLAGS_learning_rate),
+                .dropout = flags.dropout,
+                .embedding_dropout = flags.embedding_dropout},
+      .embedding_optimizer = flags.embedding_optimizer,
+      .embedding_learning_rate = flags.embedding_learning_rate,
+      .learning_rate = flags.learning_rate,
       .batch_size = batch_size > 0 ? batch_size : default_batch_size(rows),
-      .epochs = absl::GetFlag(FLAGS_epochs),
-      .patience = absl::GetFlag(FLAGS_patience),
-      .seed = absl::GetFlag(FLAGS_seed),
-      .checkpoint_dir = absl::GetFlag(FLAGS_checkpoint_dir),
-      .checkpoint_steps = absl::GetFlag(FLAGS_checkpoint_steps),
-      .resume = absl::GetFlag(FLAGS_resume),
-      .stop_after_steps = absl::GetFlag(FLAGS_stop_after_steps)};
+      .epochs = flags.epochs,
+      .patience = flags.patience,
+      .seed = flags.seed,
+      .checkpoint_dir = flags.checkpoint_dir,
+      .checkpoint_steps = flags.checkpoint_steps,
+      .resume = flags.resume,
+      .stop_after_steps = flags.stop_after_steps};
   options.fixed = Config::dict({{"model", options.model.model},
                                 {"embedding_optimizer", options.embedding_optimizer},
                                 {"embedding_learning_rate", options.embedding_learning_rate},
                                 {"learning_rate", options.learning_rate},
                                 {"embedding_dim", options.model.embedding_dim},
-                                {"hidden", absl::GetFlag(FLAGS_hidden)},
+                                {"hidden", flags.hidden},
                                 {"dropout", options.model.dropout},
                                 {"embedding_dropout", options.model.embedding_dropout},
-                                {"min_count", absl::GetFlag(FLAGS_min_count)},
-                                {"max_buckets", absl::GetFlag(FLAGS_max_buckets)},
+                                {"min_count", flags.min_count},
+                                {"max_buckets", flags.max_buckets},
                                 {"batch_size", options.batch_size},
                                 {"patience", options.patience},
-                                {"validation_split", absl::GetFlag(FLAGS_validation_split)},
-                                {"validation_csv", absl::GetFlag(FLAGS_validation_csv)},
+                                {"validation_split", flags.validation_split},
+                                {"validation_csv", flags.validation_csv},
                                 {"seed", static_cast<int64_t>(options.seed)}});
   return options;
 }
@@ -329,19 +277,17 @@ int run() {
   const TerminationSignals signals;
   check_flags();
   check_outputs();
-  if (absl::GetFlag(FLAGS_workers) > 0) set_num_workers(absl::GetFlag(FLAGS_workers));
-  set_random_seed(absl::GetFlag(FLAGS_seed));
+  if (flags.workers > 0) set_num_workers(flags.workers);
+  set_random_seed(flags.seed);
   const Data data = load_data();
   const CtrFeatures features(data.schema, data.train.columns,
-                             {.min_count = absl::GetFlag(FLAGS_min_count),
-                              .max_buckets = absl::GetFlag(FLAGS_max_buckets)});
+                             {.min_count = flags.min_count, .max_buckets = flags.max_buckets});
   const auto strategy = distribute::make_strategy(
-      absl::GetFlag(FLAGS_strategy),
-      {.num_hosts = absl::GetFlag(FLAGS_hosts), .num_cores = absl::GetFlag(FLAGS_cores)});
+      flags.strategy, {.num_hosts = flags.hosts, .num_cores = flags.cores});
   const auto scope = strategy->scope();
   CtrTraining training(*strategy, features, training_options(data.train.labels.dim(0)));
   const ModelHandle serving = make_serving_model(features, training.model());
-  out() << absl::GetFlag(FLAGS_model) << " on " << data.train.labels.dim(0) << " rows";
+  out() << flags.model << " on " << data.train.labels.dim(0) << " rows";
   if (data.validation) out() << ", validated on " << data.validation->labels.dim(0);
   out() << ", " << strategy->name() << " of " << strategy->num_replicas_in_sync() << " replicas\n";
   std::optional<CtrExamples> validation;
@@ -356,28 +302,109 @@ int run() {
           ->predict(data.test.columns, {.batch_size = kPredictBatch, .verbose = Verbose::kSilent})
           .tensor();
   report(data, predictions);
-  if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
+  if (const std::string file = flags.export_file; !file.empty()) {
     SaveOptions options = export_options();
     options.signatures = signatures_of(features);
     save_model(serving, file, options);
     out() << "exported to " << file << '\n';
   }
   // Write predictions after the export because their failure must not prevent it.
-  if (const std::string file = absl::GetFlag(FLAGS_write_test_csv); is_first() && !file.empty()) {
+  if (const std::string file = flags.write_test_csv; is_first() && !file.empty()) {
     std::filesystem::copy_file(data.schema.test_file, file,
                                std::filesystem::copy_options::overwrite_existing);
   }
-  if (const std::string file = absl::GetFlag(FLAGS_write_predictions);
-      is_first() && !file.empty()) {
+  if (const std::string file = flags.write_predictions; is_first() && !file.empty()) {
     write_predictions(file, predictions);
   }
   return 0;
+}
+
+void add_options(tool::CommandLine& line) {
+  line.option("--data", &flags.data,
+              "folder with schema.json, train.csv and test.csv, or 'synthetic'; schema.json may "
+              "name other files, a delimiter, and the columns of files without a header line",
+              {.placeholder = "FOLDER=synthetic"});
+  line.option("--model", &flags.model, "wide_deep, dlrm or dcn");
+  line.option("--strategy", &flags.strategy, "cpu or tpu");
+  line.option("--hosts", &flags.hosts,
+              "hosts of the tpu strategy; mpirun distributes them over its processes");
+  line.option("--cores", &flags.cores, "replicas per host");
+  line.option("--workers", &flags.workers,
+              "worker threads per process; 0: one per processor of the process",
+              {.limits = {.least = 0}});
+  line.option("--validation_split", &flags.validation_split,
+              "fraction of the training rows held out to choose the best epoch; 0: no validation, "
+              "run all epochs and keep the last weights",
+              {.limits = {.least = 0, .below = 1}});
+  line.option("--validation_csv", &flags.validation_csv,
+              "file with validation rows; replaces --validation_split", {.placeholder = "FILE"});
+  line.option("--epochs", &flags.epochs, "maximum number of passes over the training rows",
+              {.limits = {.least = 1}});
+  line.option(
+      "--patience", &flags.patience,
+      "epochs without a lower validation loss before training stops and restores the best weights",
+      {.limits = {.least = 0}});
+  line.option("--batch_size", &flags.batch_size,
+              "rows of the global batch; 0: 256, or more with at least 500,000 rows",
+              {.limits = {.least = 0}});
+  line.option("--embedding_optimizer", &flags.embedding_optimizer,
+              "optimizer of the tables: sgd, adagrad, adam or ftrl");
+  line.option("--embedding_learning_rate", &flags.embedding_learning_rate,
+              "learning rate of the tables", {.limits = {.above = 0}});
+  line.option("--learning_rate", &flags.learning_rate, "learning rate of Adam for the dense layers",
+              {.limits = {.above = 0}});
+  line.option("--embedding_dim", &flags.embedding_dim, "columns of each table",
+              {.limits = {.least = 1}});
+  line.option("--hidden", &flags.hidden, "units of the hidden layers");
+  line.option("--dropout", &flags.dropout, "dropout rate after each hidden layer",
+              {.limits = {.least = 0, .below = 1}});
+  line.option("--embedding_dropout", &flags.embedding_dropout, "dropout rate of embedding elements",
+              {.limits = {.least = 0, .below = 1}});
+  line.option("--min_count", &flags.min_count,
+              "training rows that a category needs to get its own table row; rarer categories "
+              "share the row of unknown categories",
+              {.limits = {.least = 1}});
+  line.option("--max_buckets", &flags.max_buckets, "maximum number of bins of a numeric column",
+              {.limits = {.least = 2}});
+  line.option("--seed", &flags.seed,
+              "seed of weights, shuffling, dropout and the validation split");
+  line.option("--checkpoint_dir", &flags.checkpoint_dir,
+              "folder for checkpoints, including one when SIGINT or SIGTERM ends the training; "
+              "empty: no checkpoints",
+              {.placeholder = "FOLDER"});
+  line.option("--checkpoint_steps", &flags.checkpoint_steps,
+              "steps between checkpoints; 0: one checkpoint per epoch", {.limits = {.least = 0}});
+  line.option("--resume", &flags.resume,
+              "continue from the latest checkpoint in --checkpoint_dir, with the same options");
+  line.option("--stop_after_steps", &flags.stop_after_steps,
+              "stop with a checkpoint after this number of steps; 0: no limit",
+              {.limits = {.least = 0}});
+  line.option("--export", &flags.export_file,
+              "file (.h5 or .keras) for the trained model, which takes raw columns, or tf.Example "
+              "with the signature 'serve_examples'",
+              {.placeholder = "FILE"});
+  line.option("--for_keras", &flags.for_keras,
+              "write the --export with Keras layers only, so that Keras can load it");
+  line.option("--export_table_dtype", &flags.export_table_dtype,
+              "dtype of the tables in the --export; int8 needs a quarter of the bytes and uses "
+              "Keras layers");
+  line.option("--write_predictions", &flags.write_predictions,
+              "CSV file for the predictions of the test rows", {.placeholder = "FILE"});
+  line.option("--write_test_csv", &flags.write_test_csv,
+              "CSV file for a copy of the test rows, to serve them", {.placeholder = "FILE"});
 }
 
 }  // namespace
 }  // namespace keel::examples
 
 int main(int argc, char** argv) {
-  keel::examples::parse_flags(argc, argv, keel::examples::kUsage);
-  return keel::examples::run_program("train_ctr", keel::examples::run);
+  keel::tool::CommandLine line(
+      "train_ctr",
+      "train_ctr: trains a click model on a folder of CSV files or on synthetic clicks,\n"
+      "prints its test AUC, log loss and accuracy, and exports it for serving.",
+      "Under mpirun, with at least one host per process, it writes the same files.\n"
+      "SIGINT and SIGTERM end the training in an orderly way with status 130 and 143; a second\n"
+      "signal ends the program at once.");
+  keel::examples::add_options(line);
+  return keel::examples::run_program(line, argc, argv, keel::examples::run);
 }
