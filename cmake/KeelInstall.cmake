@@ -1,5 +1,5 @@
 # Rules for cmake --install: headers, libraries, programs and a package for find_package(keel), in
-# the components library, development and programs. cpack creates Debian packages and an archive
+# the components library, development, programs and python. cpack creates Debian packages and an archive
 # from them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -13,22 +13,13 @@ if(KEEL_HWCAPS)
 endif()
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
-# Headers that users include: not those in folders called internal or in these folders, except the few
-# of theirs that public headers still include. tests/lint/check_structure.py reads both lists.
+# Headers that users include: not those in folders called internal or in these folders.
+# tests/lint/public_headers.py reads this list.
 set(private_folders
-  framework/kernels optimizers/step savedmodel/hdf5 savedmodel/keras/dialect savedmodel/tool)
-set(leaked_headers
-  framework/kernels/embedding/gather.h framework/kernels/embedding/int8_rows.h
-  framework/kernels/half.h framework/kernels/update_rules/embedding_update_rules.h
-  framework/kernels/update_rules/update_rule.h optimizers/step/optimizer_slots.h
-  optimizers/step/slot_sharding.h optimizers/step/step_plan.h)
+  distribute/embedding framework/kernels optimizers/step savedmodel/hdf5 savedmodel/keras/dialect
+  savedmodel/serving savedmodel/tool)
 foreach(folder ${private_folders})
   list(APPEND excluded PATTERN ${folder} EXCLUDE)
-endforeach()
-foreach(header ${leaked_headers})
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel/${folder}
-          COMPONENT development)
 endforeach()
 foreach(folder ${KEEL_FOLDERS})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel
@@ -94,6 +85,16 @@ if(BUILD_SHARED_LIBS)
   file(RELATIVE_PATH to_libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(${programs} PROPERTIES INSTALL_RPATH $ORIGIN/${to_libraries})
 endif()
+
+# The Python package, where Debian's python3 finds it if the prefix is /usr. Elsewhere, `pip install
+# ./python` installs it.
+set(python_folder lib/python3/dist-packages)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/keel DESTINATION ${python_folder} COMPONENT python
+        FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+set(metadata ${PROJECT_BINARY_DIR}/keel-${PROJECT_VERSION}.dist-info)
+file(CONFIGURE OUTPUT ${metadata}/METADATA
+  CONTENT "Metadata-Version: 2.1\nName: keel\nVersion: @PROJECT_VERSION@\n" @ONLY)
+install(DIRECTORY ${metadata} DESTINATION ${python_folder} COMPONENT python)
 
 # keel.pc, for builds that use pkg-config. A program that links the static libraries links what they use.
 if(BUILD_SHARED_LIBS)

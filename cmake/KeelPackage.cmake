@@ -1,6 +1,6 @@
 # Rules for cpack: the Debian packages libkeel<version> (libraries), libkeel-dev (headers, CMake
-# package) and keel (programs), and an archive of all of them. They can also contain the libraries
-# of other build folders, for other processors.
+# package), keel (programs) and python3-keel, and an archive of all of them. They can also contain
+# the libraries of other build folders, for other processors.
 set(KEEL_PACKAGE_LIBRARIES_OF "" CACHE PATH "Build folders whose libraries are packed too")
 
 set(CPACK_GENERATOR DEB TGZ)
@@ -10,7 +10,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Neural networks for recommendation models
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME keel-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL library development programs)
+set(CPACK_COMPONENTS_ALL library development programs python)
 set(CPACK_INSTALL_CMAKE_PROJECTS ${PROJECT_BINARY_DIR} keel ALL /)
 foreach(build ${KEEL_PACKAGE_LIBRARIES_OF})
   list(APPEND CPACK_INSTALL_CMAKE_PROJECTS ${build} keel library /)
@@ -47,4 +47,20 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
   "keel inspects, converts and compares models and predicts with them; train_ctr trains one of clicks,
 serve_hdf5 serves it.")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-keel)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.10), ${runtime} (= ${version})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS python3-numpy)
+file(WRITE ${PROJECT_BINARY_DIR}/package/postinst
+  "#!/bin/sh\nset -e\n[ \"$1\" != configure ] || py3compile -p python3-keel\n")
+file(WRITE ${PROJECT_BINARY_DIR}/package/prerm "#!/bin/sh\nset -e\npy3clean -p python3-keel\n")
+set(scripts ${PROJECT_BINARY_DIR}/package/postinst ${PROJECT_BINARY_DIR}/package/prerm)
+file(CHMOD ${scripts} PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${scripts})
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+  "Python package that serves Keel's models, and a client of model servers.")
 include(CPack)

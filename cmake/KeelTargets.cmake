@@ -139,10 +139,15 @@ function(keel_library folder)
   endif()
 endfunction()
 
-# keel_protobuf(<folder> <name>): compiles the messages of <folder>/<name>.proto for the sources of
-# keel_<folder> only. Generated code does not follow the project's warning flags.
+# keel_protobuf(<folder> <name> [<target>]): compiles the messages of <folder>/<name>.proto for the
+# sources of the target only, by default keel_<folder>. Generated code does not follow the project's
+# warning flags.
 function(keel_protobuf folder name)
   set(record ${folder}/${name})
+  set(target keel_${folder})
+  if(ARGC GREATER 2)
+    set(target ${ARGV2})
+  endif()
   get_filename_component(name ${name} NAME)
   set(generated ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${generated})
@@ -157,9 +162,9 @@ function(keel_protobuf folder name)
   add_custom_target(keel_${name}_messages DEPENDS ${generated}/${record}.pb.h)
   add_dependencies(keel_messages keel_${name}_messages)
   set_source_files_properties(${generated}/${record}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
-  target_sources(keel_${folder} PRIVATE ${generated}/${record}.pb.cc)
-  target_include_directories(keel_${folder} SYSTEM PRIVATE ${generated})
-  target_link_libraries(keel_${folder} PRIVATE protobuf::libprotobuf)
+  target_sources(${target} PRIVATE ${generated}/${record}.pb.cc)
+  target_include_directories(${target} SYSTEM PRIVATE ${generated})
+  target_link_libraries(${target} PRIVATE protobuf::libprotobuf)
 endfunction()
 
 # Programs link the shared library, or the libraries of all folders.

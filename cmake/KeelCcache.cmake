@@ -1,0 +1,17 @@
+# Compiles through ccache where it is installed, so that another build folder, or another clone, of
+# the same sources takes a fraction of the time. Set KEEL_CCACHE to OFF to compile without it.
+option(KEEL_CCACHE "Compile through ccache if it is installed" ON)
+if(NOT KEEL_CCACHE OR NOT PROJECT_IS_TOP_LEVEL OR CMAKE_CXX_COMPILER_LAUNCHER)
+  return()
+endif()
+find_program(KEEL_CCACHE_PROGRAM ccache)
+mark_as_advanced(KEEL_CCACHE_PROGRAM)
+if(KEEL_CCACHE_PROGRAM)
+  # The paths of a clone and the times of files must not change the result; precompiled headers
+  # need the last three.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${KEEL_CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()

@@ -1,0 +1,33 @@
+# Sets KEEL_HAS_GRPC and makes keel_grpc_runtime, the gRPC libraries without TLS, if they are installed.
+# Connections are not encrypted, so the server needs no OpenSSL.
+pkg_check_modules(grpc QUIET grpc++_unsecure)
+set(grpc_names grpc++_unsecure grpc_unsecure gpr)
+set(KEEL_HAS_GRPC ${grpc_FOUND})
+foreach(name ${grpc_names})
+  find_library(KEEL_LIBRARY_${name} ${name})
+  mark_as_advanced(KEEL_LIBRARY_${name})
+  if(NOT KEEL_LIBRARY_${name})
+    set(KEEL_HAS_GRPC OFF)
+  endif()
+endforeach()
+if(KEEL_HAS_GRPC)
+  add_library(keel_grpc_runtime INTERFACE)
+  target_include_directories(keel_grpc_runtime SYSTEM INTERFACE ${grpc_INCLUDE_DIRS})
+  # The headers use symbols of libraries that gRPC's link. pkg-config lists these, and those that only
+  # its static libraries need, which may be absent; programs get the few that they use.
+  list(REMOVE_DUPLICATES grpc_LIBRARIES)
+  foreach(name ${grpc_names} ${grpc_LIBRARIES})
+    find_library(KEEL_LIBRARY_${name} ${name})
+    mark_as_advanced(KEEL_LIBRARY_${name})
+    if(KEEL_LIBRARY_${name})
+      list(APPEND grpc_paths ${KEEL_LIBRARY_${name}})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES grpc_paths)
+  target_link_libraries(keel_grpc_runtime INTERFACE
+    -Wl,--push-state,--as-needed ${grpc_paths} -Wl,--pop-state)
+elseif(KEEL_GRPC STREQUAL "ON")
+  message(FATAL_ERROR "KEEL_GRPC is ON, but gRPC's C++ library was not found; install libgrpc++-dev")
+else()
+  message(STATUS "gRPC not found: `keel serve` serves HTTP only")
+endif()
