@@ -1,5 +1,5 @@
 // Tests layers/callbacks/learning_rate_scheduler.cc, layers/training/callback.cc,
-// internal/callback_list.cc, batch_validation.cc and trainer.cc.
+// internal/callback_list.cc, batch_validation.cc, fit_loop.cc and trainer.cc.
 #include <cmath>
 #include <functional>
 #include <limits>
