@@ -2,7 +2,7 @@
 //
 // In a step by dense gradients, one process updates each element of a variable and of its slots.
 // The new values of the variable are then sent to all processes; those of the slots are not. Each
-// process has current slots for its own shard only, until share_slots() gathers them.
+// process has current slots for its own shard only, until all_gather_slots() gathers them.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct SlotSharding {
   bool has_any(const std::vector<Variable>& others) const;  // true if it contains one of them
 };
 
-// Gathers the slots of `deals` in every process. Collective over the processes, which pass the same
-// variables. Makes one exchange.
-void share_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> deals);
+// Gathers the slots of `shards` in every process. Collective over the processes, which pass the
+// same variables. Makes one exchange.
+void all_gather_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> shards);
 
 }  // namespace keel
