@@ -319,16 +319,16 @@ class ReplicatedStep {
       if (!variables_.empty()) check_any_gradient(caller_, memory.agreement.forms, variables_);
       return;
     }
-    own.foreseen = memory.foreseen;
+    own.predicted = memory.predicted;
     const std::vector<std::byte> proposal = encode_proposal(own, variables_);
     const Communicator::Attachment attachment = {
         .mine = proposal, .accept = [&](std::span<const Bytes> all) {
-          return memory.settle(communicator_.placement(), all, variables_);
+          return memory.resolve(communicator_.placement(), all, variables_);
         }};
-    // The copy is needed because settle() overwrites memory.agreement during the exchange.
-    if (memory.foreseen != 0) {
-      const StepAgreement foreseen = memory.agreement;
-      if (step(foreseen, &attachment)) return;
+    // The copy is needed because resolve() overwrites memory.agreement during the exchange.
+    if (memory.predicted != 0) {
+      const StepAgreement prediction = memory.agreement;
+      if (step(prediction, &attachment)) return;
     } else {
       // Without a prediction only the proposals are exchanged. A process that has predicted sends
       // its sums in the same collective, which are then discarded.
@@ -342,22 +342,22 @@ class ReplicatedStep {
   void begin_in_process(std::span<const Bytes> local, bool only_virtual) const {
     StepMemory& memory = runner_.step_memory_;
     // Errors of an earlier step of virtual variables are reported here.
-    settle_posted();
-    memory.foresee(local, variables_);
+    resolve_posted();
+    memory.predict(local, variables_);
     if (only_virtual) {
       memory.posted =
-          communicator_.post_gather(as_bytes(with_foreseen(local, memory.foreseen)), kLabel);
+          communicator_.post_gather(as_bytes(with_prediction(local, memory.predicted)), kLabel);
       memory.posted_variables = variables_;
-      if (memory.foreseen == 0) settle_posted();
+      if (memory.predicted == 0) resolve_posted();
     }
-    if (memory.foreseen != 0 || only_virtual) begin(memory.agreement);
+    if (memory.predicted != 0 || only_virtual) begin(memory.agreement);
   }
 
-  void settle_posted() const {
+  void resolve_posted() const {
     StepMemory& memory = runner_.step_memory_;
     if (!memory.posted) return;
     const auto all = communicator_.collect_gather(*std::exchange(memory.posted, std::nullopt));
-    memory.settle(communicator_.placement(), as_bytes(all), memory.posted_variables);
+    memory.resolve(communicator_.placement(), as_bytes(all), memory.posted_variables);
     check(memory.agreement);
   }
 
