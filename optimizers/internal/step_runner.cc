@@ -129,9 +129,9 @@ void StepRunner::apply_gradients(const std::vector<Gradient>& gradients,
   check_variables(variables);
   check_lazy_rows(gradients, variables);
   if (Strategy::current().num_replicas_in_sync() == 1) {
-    apply_alone(gradients, variables);
+    apply_local(gradients, variables);
   } else {
-    apply_together(gradients, variables);
+    apply_replicated(gradients, variables);
   }
 }
 
@@ -209,7 +209,7 @@ void StepRunner::check_lazy_rows(const std::vector<Gradient>& gradients,
   }
 }
 
-void StepRunner::apply_alone(const std::vector<Gradient>& gradients,
+void StepRunner::apply_local(const std::vector<Gradient>& gradients,
                              const std::vector<Variable>& variables) {
   if (variables.empty()) return;
   std::vector<GradientKind> forms;
@@ -374,8 +374,8 @@ class ReplicatedStep {
   Communicator& communicator_ = Strategy::current().communicator();
 };
 
-void StepRunner::apply_together(const std::vector<Gradient>& gradients,
-                                const std::vector<Variable>& variables) {
+void StepRunner::apply_replicated(const std::vector<Gradient>& gradients,
+                                  const std::vector<Variable>& variables) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
     throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",
