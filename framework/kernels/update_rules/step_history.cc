@@ -170,7 +170,7 @@ void StepHistory::add(const Step& step, double decay) {
   }
 }
 
-void StepHistory::forget() {
+void StepHistory::clear() {
   first_step_ = size();
   records_.clear();
   shared_values_.clear();

@@ -22,7 +22,7 @@ struct StepHistoryOptions {
   bool closed_form = false;
 };
 
-// The recorded steps of one optimizer. Const functions may run concurrently; add(), forget() and
+// The recorded steps of one optimizer. Const functions may run concurrently; add(), clear() and
 // expect() need exclusive access.
 class StepHistory {
  public:
@@ -38,7 +38,7 @@ class StepHistory {
   // The number of steps so far. Steps are numbered from 0.
   int64_t size() const { return first_step_ + static_cast<int64_t>(records_.size()); }
   // Drops the records of all steps; step numbers continue. Every row must have had all steps.
-  void forget();
+  void clear();
 
   // Prepares for rows of dtype T with or without weight decay. Must be called before a row of this
   // kind catches up.
