@@ -193,8 +193,8 @@ class Reader {
             const std::function<void(const Tensor&)>& set,
             const std::function<void(const Tensor&)>& check = {}) {
     if (!file_.has(dataset)) return mismatch(what, " is not in the file: there is no ", dataset);
-    const std::string odd = misfit(spec, file_.spec(dataset));
-    if (!odd.empty()) return mismatch(what, odd, " in ", dataset);
+    const std::string problem = spec_mismatch(spec, file_.spec(dataset));
+    if (!problem.empty()) return mismatch(what, problem, " in ", dataset);
     assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
   }
 

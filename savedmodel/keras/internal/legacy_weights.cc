@@ -211,9 +211,9 @@ class Matcher {
     if (layer.nested) match_by_name(layer, stored);
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const StateEntry& entry = layer.weights[i].entry;
-      const std::string odd = misfit(entry.spec, file_.spec(stored.datasets[i]));
-      if (!odd.empty()) {
-        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", odd, " in ",
+      const std::string problem = spec_mismatch(entry.spec, file_.spec(stored.datasets[i]));
+      if (!problem.empty()) {
+        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", problem, " in ",
                  stored.datasets[i]);
       } else {
         assignments_.push_back({.dataset = stored.datasets[i],

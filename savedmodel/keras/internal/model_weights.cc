@@ -99,7 +99,7 @@ LayerWeights top_level_weights(const Model& model) {
   return {.layer = "top_level_model_weights", .weights = collector.take()};
 }
 
-std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
+std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored) {
   if (stored.shape != needed.shape) {
     return str(" needs shape ", needed.shape, ", the file has ", stored.shape);
   }

@@ -29,7 +29,7 @@ LayerWeights top_level_weights(const Model& model);
 
 // Returns an empty string if a stored tensor fits a weight, and otherwise the reason: " needs shape
 // (3, 2), the file has (4, 2)". Numeric dtypes are converted, except int8, whose values are codes.
-std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
+std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored);
 
 // Throws RuntimeError, naming `caller`, if a layer in `root` has not created its weights yet.
 void require_built(const std::string& caller, const Layer& root);
