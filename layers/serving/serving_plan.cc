@@ -201,7 +201,7 @@ class ServingPlan::Lease {
       std::ranges::fill(workspace_->tensors, TensorLike(Tensor()));
       for (const auto& [slot, value] : plan_.constants) workspace_->tensors[slot] = value;
     }
-    plan_.workspaces.give_back(std::move(workspace_));
+    plan_.workspaces.release(std::move(workspace_));
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
