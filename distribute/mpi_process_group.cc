@@ -125,9 +125,9 @@ class MpiProcessGroup final : public ProcessGroup {
  private:
   using Route = Transfer::Route;
   struct Peer {
-    bool is_near = true;           // on this machine
-    bool ended = false;            // it has left main and sends nothing any more
-    Clock::time_point heard = {};  // last notice of its LongWork
+    bool is_near = true;                 // on this machine
+    bool ended = false;                  // it has left main and sends nothing any more
+    Clock::time_point last_notice = {};  // last notice of its LongWork
   };
   struct Notice {
     std::string text;
@@ -497,7 +497,7 @@ std::string MpiProcessGroup::overdue(const Wait& wait, const IsAwaited& is_await
   std::string ranks;
   int count = 0;
   for (int p = 0; p < size(); ++p) {
-    if (p == rank_ || !is_awaited(p) || seconds_since(peers_[p].heard) <= timeout_) continue;
+    if (p == rank_ || !is_awaited(p) || seconds_since(peers_[p].last_notice) <= timeout_) continue;
     ranks += str(count++ == 0 ? "" : ", ", p);
   }
   return count == 0 ? "" : str(count == 1 ? "rank " : "ranks ", ranks);
@@ -544,7 +544,7 @@ void MpiProcessGroup::read_notices() {
     if (text[0] == kEnded) {
       peers_[status.MPI_SOURCE].ended = true;
     } else if (text[0] == kWorks) {
-      peers_[status.MPI_SOURCE].heard = Clock::now();
+      peers_[status.MPI_SOURCE].last_notice = Clock::now();
     } else if (!failed_) {
       failed_ = true;
       why_ = str("rank ", status.MPI_SOURCE, " failed: ", text.substr(1));
