@@ -131,9 +131,9 @@ class CheckpointManager {
   std::optional<RestoreStatus> restore_or_initialize(const RestoreOptions& options = {}) const;
 
  private:
-  void take_up_the_index_of_rank_0();
+  void adopt_index_of_rank_0();
   void write_index(const std::vector<std::string>& paths) const;
-  void remove_litter() const;
+  void remove_temporary_files() const;
 
   const Checkpoint checkpoint_;
   const std::string directory_;

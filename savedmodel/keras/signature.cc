@@ -147,13 +147,13 @@ struct Signature::Plan {
 
   // Returns the values of a dict, which must contain exactly the inputs.
   std::vector<TensorLike> named(const Tensors& dict) const {
-    if (dict.entries().size() != inputs.size()) throw_other_names(dict);
+    if (dict.entries().size() != inputs.size()) throw_name_mismatch(dict);
     const Tensors& only = dict.entries().begin()->second;
     if (!parser && inputs.size() == 1 && only.is_leaf()) return {only.leaf()};  // any name
     std::vector<TensorLike> out;
     const auto take = [&](const std::string& name) {
       const auto at = dict.entries().find(name);
-      if (at == dict.entries().end() || !at->second.is_leaf()) throw_other_names(dict);
+      if (at == dict.entries().end() || !at->second.is_leaf()) throw_name_mismatch(dict);
       out.push_back(at->second.leaf());
     };
     if (parser) {
@@ -164,7 +164,7 @@ struct Signature::Plan {
     return out;
   }
 
-  [[noreturn]] void throw_other_names(const Tensors& dict) const {
+  [[noreturn]] void throw_name_mismatch(const Tensors& dict) const {
     std::string names;
     for (const auto& input : inputs) names += (names.empty() ? "" : ", ") + input.first;
     throw ValueError(kCaller, ": needs the inputs {", names, "}, received ", dict.structure());
