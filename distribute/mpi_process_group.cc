@@ -331,8 +331,9 @@ std::vector<ProcessGroup::Parts> MpiProcessGroup::collect(int64_t posted) {
     const std::lock_guard lock(mutex_);
     const auto at = std::ranges::find_if(open_, is_posted);
     if (at == open_.end())
-      throw ValueError("ProcessGroup::collect: ", posted,
-                       " was not posted or is already collected");
+      throw ValueError(
+          "ProcessGroup::collect: ", posted,
+          " was not posted or is already collected; collect the result of each post() once");
     found = at->get();
   }
   wait_for(*found);

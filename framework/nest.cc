@@ -16,14 +16,14 @@ std::string child_path(const std::string& path, const std::string& key) {
 }
 
 void throw_kind_mismatch(const std::string& path, NestKind expected, NestKind received) {
-  throw TypeError("nested structure at '", path, "': expected ", name_of(expected), ", received ",
-                  name_of(received));
+  throw TypeError("assert_same_structure: the structure at '", path, "' must be ",
+                  name_of(expected), ", received ", name_of(received));
 }
 
 void throw_structure_mismatch(const std::string& path, const std::string& expected,
                               const std::string& received) {
-  throw ValueError("nested structure at '", path, "': expected ", expected, ", received ",
-                   received);
+  throw ValueError("assert_same_structure: the structure at '", path, "' must be ", expected,
+                   ", received ", received);
 }
 
 }  // namespace nest_internal

@@ -72,7 +72,7 @@ template <class S, class T>
 Nest<T> pack_sequence_as(const Nest<S>& structure, const std::vector<T>& flat) {
   if (const size_t leaves = flatten_paths(structure).size(); leaves != flat.size()) {
     throw ValueError("pack_sequence_as: received ", flat.size(), " leaves for structure ",
-                     structure.structure());
+                     structure.structure(), "; pass one for each leaf");
   }
   size_t i = 0;
   return map_structure(structure, [&](const S&) -> T { return flat[i++]; });

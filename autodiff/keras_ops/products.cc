@@ -34,7 +34,10 @@ std::string expand_ellipsis(const std::string& term, int rank) {
   const size_t at = term.find("...");
   if (at == std::string::npos) return term;
   const int count = rank - static_cast<int>(term.size() - 3);
-  if (count < 0) throw ValueError("einsum: the term '", term, "' has more axes than rank ", rank);
+  if (count < 0) {
+    throw ValueError("einsum: the term '", term, "' has more axes than rank ", rank,
+                     "; shorten the term");
+  }
   const std::string labels(kEllipsisLabels.substr(kEllipsisLabels.size() - count));
   return term.substr(0, at) + labels + term.substr(at + 3);
 }
@@ -51,7 +54,8 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
   }
   if (out.terms.size() != operands.size()) {
     throw ValueError("einsum: '", subscripts, "' has ", out.terms.size(), " terms for ",
-                     operands.size(), " operands");
+                     operands.size(),
+                     " operands; write one term for each operand, separated by commas");
   }
   int most = 0;
   std::string labels;
@@ -62,7 +66,7 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
     out.terms[i] = expand_ellipsis(out.terms[i], rank);
     if (static_cast<int>(out.terms[i].size()) != rank) {
       throw ValueError("einsum: the term '", out.terms[i], "' does not match shape ",
-                       operands[i].shape());
+                       operands[i].shape(), "; write one letter for each axis");
     }
     labels += out.terms[i];
   }

@@ -363,8 +363,8 @@ Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights, int64_t m
   const std::vector<double> amounts =
       weights ? internal::doubles_of(*weights) : std::vector<double>(values.size(), 1.0);
   if (amounts.size() != values.size()) {
-    throw ValueError("bincount: weights of shape ", weights->shape(), " do not match x of shape ",
-                     x.shape());
+    throw ValueError("bincount: weights must have the shape of x, ", x.shape(), ", received ",
+                     weights->shape());
   }
   for (size_t i = 0; i < values.size(); ++i) {
     sums[static_cast<int64_t>(i) / row * length + values[i]] += amounts[i];

@@ -87,11 +87,12 @@ class Registry {
     Maker maker;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = classes_.find(class_name);
-      if (it == classes_.end()) {
-        throw ValueError("unknown ", what_, " class '", class_name, "'; register it first");
+      const auto at = classes_.find(class_name);
+      if (at == classes_.end()) {
+        throw ValueError("registry: unknown ", what_, " class '", class_name,
+                         "'; register it first");
       }
-      maker = it->second.maker;
+      maker = at->second.maker;
     }
     return maker(config);
   }

@@ -164,7 +164,11 @@ class Batch {
           if (f >= 0 && !find_list(feature, lists[f])) broken = &features_[f];
         });
     if (broken != nullptr) fail(i, *broken, "the bytes are malformed");
-    if (!whole) throw ValueError(kCaller, ": example ", i, ": the bytes are not a tf.Example");
+    if (!whole) {
+      throw ValueError(kCaller, ": example ", i,
+                       ": the bytes are not a tf.Example; pass the bytes of SerializeToString() or "
+                       "serialize_example()");
+    }
     for (size_t f = 0; f < features_.size(); ++f) read_feature(i, features_[f], lists[f], f);
   }
 

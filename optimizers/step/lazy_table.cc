@@ -36,7 +36,7 @@ LazyTable::LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable
 void LazyTable::pack(const std::vector<Variable>& slots) {
   if (slots.size() > kMostSlots) {
     throw NotImplementedError("lazy_rows: optimizers have at most ", kMostSlots,
-                              " slots, received ", slots.size());
+                              " slots, received ", slots.size(), "; use LazyRows::kOff");
   }
   const Variable table = table_.lock();
   if (VariableStorage(table).deferred_rows().get() != this) {

@@ -89,7 +89,7 @@ MappedFile::MappedFile(const std::string& path)
   struct stat status = {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
-    throw IoError(path, ": is not a regular file");
+    throw IoError(path, ": is not a regular file; pass the path of a file");
   }
   size_ = static_cast<size_t>(status.st_size);
   void* data = nullptr;

@@ -70,7 +70,7 @@ class Reader {
     const size_t stored = vars.empty() ? 0 : count_numbered(vars);
     if (group.weights_inside > 0 && stored == group.weights_inside) return;  // match_in_owner()
     if (stored != group.weights.size()) {
-      return mismatch("layer '", group.name, "' needs ", group.weights.size(), " weights in ",
+      return mismatch("layer '", group.name, "' requires ", group.weights.size(), " weights in ",
                       vars_of(group.path), ", the file has ", stored);
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {

@@ -157,7 +157,7 @@ void ZipFile::extract(const std::string& entry, const TemporaryFile& to) const {
   std::error_code error;
   const auto space = std::filesystem::space(std::filesystem::path(to.path()).parent_path(), error);
   if (!error && space.available < size) {
-    impl_->fail(entry, "needs ", size, " bytes beside ", to.path(), ", where ", space.available,
+    impl_->fail(entry, "requires ", size, " bytes beside ", to.path(), ", where ", space.available,
                 " are free; set TMPDIR to a folder with more room");
   }
   int64_t offset = 0;
