@@ -34,7 +34,7 @@ constexpr int64_t kEagerBytes = int64_t{60} << 10;
 constexpr int64_t kMostInPieces = int64_t{4} << 20;
 constexpr auto kBusyWait = milliseconds(1);  // afterwards a waiting process sleeps
 constexpr auto kSleep = std::chrono::microseconds(50);
-// How long to wait for messages that a process sent before it ended, and for the error texts of
+// Limits of the waits for messages that a process sent before it ended, and for the error texts of
 // other processes after a job has failed.
 constexpr auto kGrace = milliseconds(200);
 constexpr auto kErrorGrace = milliseconds(3000);

@@ -153,8 +153,7 @@ Tensor Tensor::full(const Shape& shape, const T& value) {
 template <Element T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
   if (static_cast<int64_t>(values.size()) != shape.size()) {
-    throw ValueError("Tensor.from: ", shape, " requires ", shape.size(), " values, received ",
-                     values.size());
+    throw ValueError("Tensor.from: values must fill shape ", shape, ", received ", values.size());
   }
   Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
   std::ranges::copy(values, out.mutable_data<T>().begin());

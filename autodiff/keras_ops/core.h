@@ -103,7 +103,7 @@ Tensor map(Function&& f, const Tensor& xs) {
   for (const Tensor& x : ops::split(xs, xs.dim(0), 0)) out.push_back(f(ops::squeeze(x, 0)));
   return ops::stack(out, 0);
 }
-// The same as map(): functions are not vectorized.
+// Returns the result of map(): functions are not vectorized.
 template <class Function>
 Tensor vectorized_map(Function&& function, const Tensor& elements) {
   return map(std::forward<Function>(function), elements);

@@ -31,7 +31,7 @@ Tensor checked(const char* name, const Tensor& x, bool square) {
 
 Shape batch_of(const Tensor& x) { return x.shape().slice(0, x.rank() - 2); }
 
-// Where a kernel reads the matrices of one element of the batch and writes its results.
+// The matrices of one element of the batch that a kernel reads, and the results that it writes.
 struct Buffers {
   std::vector<const double*> in;
   std::vector<double*> out;

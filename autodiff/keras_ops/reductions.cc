@@ -116,7 +116,7 @@ std::vector<double> fractions_of(const Operand& q) {
   return out;
 }
 
-// Where the two neighbors of a quantile are in a flat [rows, n] tensor, and how to weight them.
+// Positions of the two neighbors of a quantile in a flat [rows, n] tensor, and their weights.
 struct Neighbors {
   std::vector<int64_t> lower, upper;
   std::vector<double> weight;  // of the upper one

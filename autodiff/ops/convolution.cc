@@ -14,8 +14,8 @@ namespace {
 using ops::SpatialWindow;
 using ops::SpatialWindows;
 
-// What the three ops have in common. Each is linear in both of its inputs, and each is the gradient
-// of the two others.
+// Base class of the three ops. Each is linear in both of its inputs, and each is the gradient of
+// the two others.
 class ConvolutionBase : public Op {
  public:
   struct Settings {

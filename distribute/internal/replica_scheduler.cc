@@ -7,8 +7,8 @@
 namespace keel::distribute {
 namespace {
 
-// How long a replica spins before it sleeps, if a worker is idle. Events expected soon occur within
-// this time or much later; spinning five times as long gained nothing.
+// The time for which a replica spins before it sleeps, if a worker is idle. Events expected soon
+// occur within this time or much later; spinning five times as long gained nothing.
 constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace

@@ -134,7 +134,8 @@ class IoUCounts : public Metric, public ClassAxis {
   int class_axis() const override { return options_.axis; }
 
  protected:
-  // For a class of this name. Predictions are compared with the threshold, if there is one.
+  // Constructs a metric whose class has this name. Predictions are compared with the threshold, if
+  // there is one.
   IoUCounts(const char* class_name, IoUMetricOptions options, std::optional<double> threshold);
 
  private:

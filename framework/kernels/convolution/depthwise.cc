@@ -108,7 +108,7 @@ void add_in_registers(int64_t channels, int64_t count, const float* x, int64_t s
   for (int r = 0; r < kRegisters; ++r) internal::store(out + r * internal::kWidth, sums[r]);
 }
 
-// The same for any number of channels.
+// Computes the sums for any number of channels.
 template <class T>
 void add_by_channel(int64_t channels, int64_t count, const T* x, int64_t step, const T* y,
                     T* __restrict out) {

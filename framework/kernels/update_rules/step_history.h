@@ -15,7 +15,7 @@
 
 namespace keel::kernels {
 
-// How missed steps are applied.
+// Options of StepHistory: the method by which missed steps are applied.
 struct StepHistoryOptions {
   // If true, applies many steps at once (ClosedForm). If false, applies each step with the bits of
   // UpdateRule::update(), but skips work where a step is known to change nothing.

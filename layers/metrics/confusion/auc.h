@@ -100,7 +100,7 @@ class ScoredMetric : public Metric {
   bool costly_result() const final { return true; }
 
  protected:
-  // For a class of this name.
+  // Constructs a metric whose class has this name.
   ScoredMetric(const char* class_name, const Options& options);
 
   // Computes the area of the examples of all replicas.

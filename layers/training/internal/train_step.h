@@ -41,7 +41,7 @@ class TrainStep {
   void update_metrics(const StepData& data, const Tensors& outputs);
 
  private:
-  // What one local replica adds to the sums of the step.
+  // The values that one local replica adds to the sums of the step.
   struct Contribution {
     Logs losses = {};                        // by output; empty if there is only one loss
     std::vector<Tensor> metric_states = {};  // of batch_metrics(); see Trainer::StepSums

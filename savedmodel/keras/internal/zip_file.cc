@@ -251,7 +251,7 @@ std::optional<CentralDirectory> central_directory(HeaderReader& in) {
   return CentralDirectory{.offset = offset, .bytes = *all};
 }
 
-// What the central directory says of an entry.
+// The fields of an entry in the central directory.
 struct CentralEntry {
   uint16_t flags = 0, method = 0;
   uint64_t packed = 0, size = 0, header = 0;
