@@ -45,7 +45,7 @@ class Tensor {
   template <Element T>
   static Tensor full(const Shape& shape, const T& value);  // every element is `value`
   template <Element T>
-  static Tensor scalar(const T& value) {  // of rank 0
+  static Tensor scalar(const T& value) {  // a tensor of rank 0
     return full<T>({}, value);
   }
   template <Element T>

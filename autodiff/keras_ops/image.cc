@@ -154,7 +154,7 @@ PatchAxis patch_axis(int64_t n, int64_t size, int64_t stride, int64_t dilation,
 
 struct Patches {
   Shape shape;      // [batch, counts ..., elements]
-  Sizes positions;  // of each element in the images [batch, sizes ..., channels]
+  Sizes positions;  // position of each element in the images [batch, sizes ..., channels]
 };
 
 Patches patches_of(const Shape& images, const Sizes& size, const Sizes& strides,

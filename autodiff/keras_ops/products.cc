@@ -292,7 +292,7 @@ Tensor correlate(const Tensor& x1, const Tensor& x2, const std::string& mode) {
   const auto [a, b] = internal::promoted_floating(x1, x2);
   if (a.rank() != 1 || b.rank() != 1) throw ValueError("correlate: operands must be vectors");
   const int64_t n = a.dim(0), m = b.dim(0), shorter = std::min(n, m), longer = std::max(n, m);
-  int64_t first = 0, count = n + m - 1;  // of the full correlation
+  int64_t first = 0, count = n + m - 1;  // range of the full correlation
   if (mode == "valid") {
     first = shorter - 1;
     count = longer - shorter + 1;

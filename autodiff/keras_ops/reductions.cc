@@ -119,7 +119,7 @@ std::vector<double> fractions_of(const Operand& q) {
 // Positions of the two neighbors of a quantile in a flat [rows, n] tensor, and their weights.
 struct Neighbors {
   std::vector<int64_t> lower, upper;
-  std::vector<double> weight;  // of the upper one
+  std::vector<double> weight;  // weight of the upper neighbor
 };
 
 Neighbors neighbors_of(const std::vector<double>& values, int64_t n,

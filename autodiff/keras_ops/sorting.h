@@ -37,7 +37,7 @@ struct Unique {
   Tensor values = {};   // in increasing order
   Tensor index = {};    // the first position of each value
   Tensor inverse = {};  // for each element the position of its value
-  Tensor counts = {};   // of each value
+  Tensor counts = {};   // number of occurrences of each value
 };
 // The optional arguments of unique().
 struct UniqueOptions {

@@ -19,7 +19,7 @@ struct ParsedFeature {
   DType dtype = DType::kFloat32;
   ListKind kind = ListKind::kMissing;
   Layout layout = Layout::kDense;
-  Shape shape = {};            // of a dense feature
+  Shape shape = {};            // shape of a dense feature
   int64_t count = 0;           // number of values of a dense feature
   Tensor default_values = {};  // tensor of shape `shape`, or empty
 };
@@ -97,7 +97,7 @@ class NameFinder {
 // The result of one feature for all examples of the batch.
 struct Column {
   Tensor dense;
-  void* elements = nullptr;      // of `dense`
+  void* elements = nullptr;      // elements of `dense`
   std::vector<ValueList> lists;  // the list of each example, unless the feature is dense
   Tensor row_splits;
   // The elements of row_splits; at first row_splits[i + 1] is the count of example i.

@@ -57,7 +57,7 @@ TensorLike with_dtype(const TensorLike& tensor, DType dtype) {
 
 struct ServingPlan::State {
   ModelHandle model;
-  Tensors structure;  // of the inputs
+  Tensors structure;  // structure of the inputs
   PlanValues results;
   Planner planner;
   std::vector<std::string> input_names;

@@ -15,9 +15,9 @@ namespace keel {
 
 // The variables of one step and the shard of this process.
 struct SlotSharding {
-  std::vector<Variable> variables;           // of one step, in its order
+  std::vector<Variable> variables;           // variables of one step, in its order
   std::vector<std::vector<Variable>> slots;  // by variable; equally many of each
-  std::vector<int> first_replicas;           // of each process, followed by the number of replicas
+  std::vector<int> first_replicas;           // by process, followed by the number of replicas
   // The range of elements that this process updates, in the concatenation of all variables.
   int64_t first = 0, end = 0;
 

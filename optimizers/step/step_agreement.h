@@ -27,7 +27,7 @@ uint64_t checksum(const Tensor& value);
 struct StepProposal {
   // learning_rate and calls are read from the first replica of each process only.
   double learning_rate = 0;
-  int64_t calls = 0;  // of apply_gradients, before this one
+  int64_t calls = 0;  // calls of apply_gradients before this one
   // The gradient kind of each variable.
   std::vector<GradientKind> forms = {};
   // For each variable its checksum if this process has not trained it yet, otherwise 0. Set by the

@@ -55,7 +55,7 @@ struct RestoreOptions {
 
 // The result of a restore.
 struct RestoreStatus {
-  std::string path = {};  // of the checkpoint
+  std::string path = {};  // path of the checkpoint
   int64_t step = 0;       // as passed to write()
   // Keys that the file lacks; these values are unchanged.
   std::vector<std::string> missing = {};

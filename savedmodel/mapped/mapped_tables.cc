@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr double kSpareFactor = 1.25;  // of a table's size, which must be free to promote it
+constexpr double kSpareFactor = 1.25;  // share of a table's size that must be free to promote it
 
 }  // namespace
 

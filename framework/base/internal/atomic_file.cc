@@ -94,7 +94,7 @@ constexpr std::string_view kMagic = "KeelSeal";
 
 struct Seal {
   std::array<char, 8> magic;
-  uint64_t length;  // of the bytes before the seal
+  uint64_t length;  // number of bytes before the seal
   uint64_t sum;
 };
 

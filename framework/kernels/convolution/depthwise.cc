@@ -13,7 +13,7 @@ namespace keel::kernels {
 namespace {
 
 constexpr int64_t kBlockWork = 1 << 16;  // multiplications of a block of a parallel loop
-constexpr int64_t kMostParts = 16;       // of the sums of the kernel's gradient
+constexpr int64_t kMostParts = 16;       // parts of the sums of the kernel's gradient
 constexpr int64_t kPartWork = 1 << 18;   // multiplications of such a part, at least
 
 int64_t rows_of_block(int64_t work_of_row) {

@@ -95,7 +95,7 @@ struct PendingBatches {
   std::mutex mutex;  // guards the members below: a host thread may enqueue while a step runs
   CallOrder order;
   std::map<CallOrder::Serial, InFlight> in_flight;
-  uint64_t failed_runs = 0;  // of the strategy, when last called
+  uint64_t failed_runs = 0;  // failed runs of the strategy, when last called
 
   void drop_failed(const distribute::Strategy& strategy) {
     if (failed_runs == strategy.failed_runs()) return;

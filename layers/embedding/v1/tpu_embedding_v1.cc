@@ -121,7 +121,7 @@ struct TPUEmbedding::State {
   std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
   std::optional<EngineSession> session = {};
   std::mutex mutex;          // guards `enqueued` of all cores
-  uint64_t failed_runs = 0;  // of the strategy, at the last enqueue
+  uint64_t failed_runs = 0;  // failed runs of the strategy, at the last enqueue
   std::vector<Core> cores = {};
   std::vector<Variable> dummies = {};  // by table
   std::optional<LookupProfiler> profiler = {};

@@ -39,7 +39,7 @@ void visit_ids(const TensorView& ids, const Fn& fn) {
 struct RowBytes {
   enum class Kind { kFloats, kInt8Row, kAbsMaxRow };
   const char* base;
-  int64_t bytes;  // of a row
+  int64_t bytes;  // size of a row
   Kind kind;
   const float* scales = nullptr;  // for kAbsMaxRow
 };
