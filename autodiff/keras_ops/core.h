@@ -63,7 +63,8 @@ Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor&
 // ---- Segments: rows of `data` with equal ids are combined. Ids outside of [0, num_segments) are
 // ignored. Empty segments are 0, or for the extrema the least and the greatest value.
 
-// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id.
+// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id. `sorted`
+// is a hint of Keras and has no effect: ids may be in any order.
 Tensor segment_sum(const Tensor& data, const Tensor& segment_ids,
                    std::optional<int64_t> num_segments = {}, bool sorted = false);
 Tensor segment_max(const Tensor& data, const Tensor& segment_ids,

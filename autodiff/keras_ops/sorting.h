@@ -16,7 +16,8 @@ Tensor sort(const Tensor& x, int axis = -1);
 Tensor argsort(const Tensor& x, int axis = -1);
 // Returns positions such that element kth is the one of sort(), smaller ones before it.
 Tensor argpartition(const Tensor& x, int64_t kth, int axis = -1);
-// Returns the k greatest elements of the last axis, in order, and their positions.
+// Returns the k greatest elements of the last axis, in order, and their positions. `sorted` and
+// `is_stable` have no effect: the result is always sorted, and equal elements keep their order.
 std::pair<Tensor, Tensor> top_k(const Tensor& x, int64_t k, bool sorted = true,
                                 bool is_stable = true);
 // Returns whether fewer than k predictions of a row exceed that of the target.
