@@ -21,7 +21,7 @@
 namespace keel::bench {
 namespace {
 
-constexpr int64_t kDim = 64, kIds = 26;  // of one sample
+constexpr int64_t kDim = 64, kIds = 26;  // sizes of one sample
 constexpr int kBatches = 512;
 
 double seconds_of(const std::function<void()>& fn) {

@@ -54,7 +54,7 @@ struct WeightOptions {
   Constraint constraint = {};                  // optimizers apply it after each step
   bool trainable = true;                       // false: optimizers do not update it
   DType dtype = DType::kFloat32;               // usually the layer's dtype()
-  // Whether each replica has its own copy, and how copies are combined; see variable.h.
+  // Selects whether each replica has its own copy, and how copies are combined; see variable.h.
   VariableSynchronization synchronization = VariableSynchronization::kShared;
   VariableAggregation aggregation = VariableAggregation::kNone;  // see `synchronization`
 };

@@ -156,7 +156,7 @@ Tensors inputs_from(const char* caller, const Served& served, const keel_tensor*
     const std::string place = str(caller, ": input '", name, "'");
     const TensorSpec& spec = spec_named(caller, served, name).spec;
     const auto [at, added] = out.emplace(name, tensor_of(place, inputs[i], spec));
-    if (!added) throw ValueError(place, " is given twice");
+    if (!added) throw ValueError(place, " is given twice; pass each input once");
     if (spec.shape.rank() == 0) continue;
     if (first.empty()) first = name;
     const int64_t rows = rows_of(at->second.leaf()), expected = rows_of(out.at(first).leaf());
@@ -358,7 +358,8 @@ keel_status keel_run_examples(const keel_model* model, const char* signature,
     }
     if (count > 0) deref(examples, caller, "examples");
     if (count > PTRDIFF_MAX / sizeof *examples)
-      throw ValueError(caller, ": count exceeds the address space, received ", count);
+      throw ValueError(caller, ": count exceeds the address space, received ", count,
+                       "; pass the number of elements");
     const auto rows = static_cast<int64_t>(count);
     const Tensor strings =
         copied(caller, DType::kString, examples, count * sizeof *examples, rows, {rows});

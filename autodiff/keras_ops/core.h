@@ -63,7 +63,8 @@ Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor&
 // ---- Segments: rows of `data` with equal ids are combined. Ids outside of [0, num_segments) are
 // ignored. Empty segments are 0, or for the extrema the least and the greatest value.
 
-// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id.
+// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id. `sorted`
+// is a hint of Keras and has no effect: ids may be in any order.
 Tensor segment_sum(const Tensor& data, const Tensor& segment_ids,
                    std::optional<int64_t> num_segments = {}, bool sorted = false);
 Tensor segment_max(const Tensor& data, const Tensor& segment_ids,
@@ -103,7 +104,7 @@ Tensor map(Function&& f, const Tensor& xs) {
   for (const Tensor& x : ops::split(xs, xs.dim(0), 0)) out.push_back(f(ops::squeeze(x, 0)));
   return ops::stack(out, 0);
 }
-// The same as map(): functions are not vectorized.
+// Returns the result of map(): functions are not vectorized.
 template <class Function>
 Tensor vectorized_map(Function&& function, const Tensor& elements) {
   return map(std::forward<Function>(function), elements);

@@ -1,5 +1,5 @@
-// Functions of keras.ops that create tensors. Floating-point results are float32 unless `dtype`
-// says otherwise.
+// Functions of keras.ops that create tensors. Floating-point results are float32 unless `dtype` is
+// set.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ Tensor zeros(const Shape& shape, std::optional<DType> dtype = {});
 Tensor ones(const Shape& shape, std::optional<DType> dtype = {});
 Tensor full(const Shape& shape, const Operand& fill_value, std::optional<DType> dtype = {});
 Tensor empty(const Shape& shape, std::optional<DType> dtype = {});  // zeros
-// The shape of x, and its dtype unless `dtype` says otherwise. They have no gradient.
+// Return tensors of the shape of x, and of its dtype unless `dtype` is set. They have no gradient.
 Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = {});
 Tensor ones_like(const Tensor& x, std::optional<DType> dtype = {});
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype = {});
@@ -23,7 +23,7 @@ Tensor full_like(const Tensor& x, const Operand& fill_value, std::optional<DType
 // Ones on diagonal k of a matrix [N, M]; M is N by default.
 Tensor eye(int64_t N, std::optional<int64_t> M = {}, int64_t k = 0,
            std::optional<DType> dtype = {});
-// The same for k = 0 and a square matrix.
+// Ones on the diagonal of a square matrix: eye(n).
 Tensor identity(int64_t n, std::optional<DType> dtype = {});
 // Ones on and below diagonal k.
 Tensor tri(int64_t N, std::optional<int64_t> M = {}, int64_t k = 0,
@@ -38,7 +38,7 @@ Tensor arange(const Operand& start, const std::optional<Operand>& stop = {},
 // Returns `num` evenly spaced numbers from start to stop. Tensors get the new axis `axis`.
 Tensor linspace(const Operand& start, const Operand& stop, int64_t num = 50, bool endpoint = true,
                 std::optional<DType> dtype = {}, int axis = 0);
-// Also returns the distance between neighbors (the argument retstep of Keras).
+// Returns the result of linspace() and the distance between neighbors (`retstep` of Keras).
 std::pair<Tensor, Tensor> linspace_with_step(const Operand& start, const Operand& stop,
                                              int64_t num = 50, bool endpoint = true,
                                              std::optional<DType> dtype = {}, int axis = 0);

@@ -154,7 +154,7 @@ PatchAxis patch_axis(int64_t n, int64_t size, int64_t stride, int64_t dilation,
 
 struct Patches {
   Shape shape;      // [batch, counts ..., elements]
-  Sizes positions;  // of each element in the images [batch, sizes ..., channels]
+  Sizes positions;  // position of each element in the images [batch, sizes ..., channels]
 };
 
 Patches patches_of(const Shape& images, const Sizes& size, const Sizes& strides,
@@ -210,18 +210,19 @@ int64_t position_at(int64_t i, int64_t n, const std::string& mode) {
       "received '", mode, "'");
 }
 
-int order_of(const std::string& interpolation) {
+int order_of(const char* name, const std::string& interpolation) {
   if (interpolation == "nearest") return 0;
   if (interpolation == "bilinear") return 1;
-  throw ValueError("keras_ops: interpolation must be nearest or bilinear, received '",
-                   interpolation, "'");
+  throw ValueError(name, ": interpolation must be nearest or bilinear, received '", interpolation,
+                   "'");
 }
 
 // Resamples images [batch, height, width, channels]; at(batch, x, y) returns the coordinates (x, y)
 // of the input for a pixel of the output.
 using PixelMap = std::function<std::pair<double, double>(int64_t b, double x, double y)>;
-Tensor pixels_moved(const Tensor& images, const PixelMap& at, const std::string& interpolation,
-                    const std::string& fill_mode, double fill_value) {
+Tensor pixels_moved(const char* name, const Tensor& images, const PixelMap& at,
+                    const std::string& interpolation, const std::string& fill_mode,
+                    double fill_value) {
   const Tensor planes = moveaxis(floating(images), {3}, {1});
   std::vector<Tensor> batch;
   for (int64_t b = 0; b < images.dim(0); ++b) {
@@ -238,8 +239,8 @@ Tensor pixels_moved(const Tensor& images, const PixelMap& at, const std::string&
     for (int64_t c = 0; c < images.dim(3); ++c) {
       const Tensor plane =
           ops::squeeze(ops::squeeze(ops::slice(ops::slice(planes, 0, b, 1), 1, c, 1), 0), 0);
-      channels.push_back(
-          map_coordinates(plane, coordinates, order_of(interpolation), fill_mode, fill_value));
+      channels.push_back(map_coordinates(plane, coordinates, order_of(name, interpolation),
+                                         fill_mode, fill_value));
     }
     batch.push_back(ops::stack(channels, -1));
   }
@@ -281,7 +282,8 @@ Tensor resize(const Tensor& images, Pair size, const ResizeOptions& options) {
     throw ValueError("resize: fill_mode must be constant, received '", options.fill_mode, "'");
   }
   if (options.crop_to_aspect_ratio && options.pad_to_aspect_ratio) {
-    throw ValueError("resize: choose one of crop_to_aspect_ratio and pad_to_aspect_ratio");
+    throw ValueError(
+        "resize: received both crop_to_aspect_ratio and pad_to_aspect_ratio; set one of them");
   }
   if (size.height < 1 || size.width < 1) throw ValueError("resize: size must be positive");
   return on_batch("resize", images, options.data_format, [&](const Tensor& in) {
@@ -324,14 +326,21 @@ namespace {
 // Returns the elements at the two ends of an axis; `total` is their sum if a target is given.
 std::pair<int64_t, int64_t> ends_of(const char* name, std::optional<int64_t> before,
                                     std::optional<int64_t> after, std::optional<int64_t> total) {
-  if (!before && !after) throw ValueError(name, ": pass one end of each axis");
+  if (!before && !after) {
+    throw ValueError(
+        name, ": neither end of an axis is given; pass one end, or both without the target size");
+  }
   if ((before && after) == total.has_value()) {
-    throw ValueError(name, ": pass both ends of an axis, or one end and the target size");
+    throw ValueError(name, ": received ",
+                     total ? "both ends and the target size of an axis"
+                           : "one end of an axis and no target size",
+                     "; pass both ends, or one end and the target size");
   }
   const int64_t first = before ? *before : *total - *after;
   const int64_t last = after ? *after : *total - *before;
   if (first < 0 || last < 0) {
-    throw ValueError(name, ": the ends and the target size do not fit the image");
+    throw ValueError(name, ": an end of an axis must not be negative, received ", first, " and ",
+                     last, "; change the target size or the other end");
   }
   return {first, last};
 }
@@ -442,7 +451,8 @@ Tensor reconstruct_patches(const Tensor& patches, Pair size, Pair output_size,
         patches_of(image, both(size), both(strides.value_or(size)), {1, 1}, padding);
     if (from.shape != x.shape()) {
       throw ValueError("reconstruct_patches: images of ", image, " have patches of ", from.shape,
-                       ", received ", x.shape());
+                       ", received ", x.shape(),
+                       "; pass the size, strides and padding of extract_patches()");
     }
     const Tensor total = internal::scatter_flat(x, from.positions, image);
     return ops::divide_no_nan(total,
@@ -546,7 +556,7 @@ Tensor affine_transform(const Tensor& images, const Tensor& transform,
       const Numbers& t = transforms[b];
       return std::pair(t[0] * px + t[1] * py + t[2], t[3] * px + t[4] * py + t[5]);
     };
-    return pixels_moved(x, at, interpolation, fill_mode, fill_value);
+    return pixels_moved("affine_transform", x, at, interpolation, fill_mode, fill_value);
   });
 }
 
@@ -566,7 +576,7 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
       return std::pair((t[0] * px + t[1] * py + t[2]) / scale,
                        (t[3] * px + t[4] * py + t[5]) / scale);
     };
-    return pixels_moved(x, at, interpolation, "constant", fill_value);
+    return pixels_moved("perspective_transform", x, at, interpolation, "constant", fill_value);
   });
 }
 

@@ -63,7 +63,7 @@ Tensor hsv_to_rgb(const Tensor& images, const std::string& data_format = "channe
 Tensor extract_patches(const Tensor& images, Pair size, std::optional<Pair> strides = {},
                        Pair dilation_rate = 1, const std::string& padding = "valid",
                        const std::string& data_format = "channels_last");
-// The same for volumes [batch, depth, height, width, channels] and patches of three sizes.
+// Returns the patches of volumes [batch, depth, height, width, channels]; they have three sizes.
 Tensor extract_patches_3d(const Tensor& volumes, const std::vector<int64_t>& size,
                           const std::optional<std::vector<int64_t>>& strides = {},
                           int64_t dilation_rate = 1, const std::string& padding = "valid",
@@ -89,8 +89,8 @@ Tensor ssim(const Tensor& image1, const Tensor& image2, double max_val = 1,
 // ---- Geometric transformations.
 
 // Returns the elements of `inputs` at coordinates [rank, ...], interpolated linearly (order 1) or
-// from the nearest position (order 0). `fill_mode` says what is outside: "constant" (fill_value),
-// "nearest", "wrap", "mirror" (without the edge) or "reflect" (with it).
+// from the nearest position (order 0). `fill_mode` selects the values outside: "constant"
+// (fill_value), "nearest", "wrap", "mirror" (without the edge) or "reflect" (with it).
 Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int order,
                        const std::string& fill_mode = "constant", double fill_value = 0);
 // Output pixel (x, y) is the input at (a0 x + a1 y + a2, b0 x + b1 y + b2), for transforms [8] or

@@ -31,7 +31,7 @@ Tensor checked(const char* name, const Tensor& x, bool square) {
 
 Shape batch_of(const Tensor& x) { return x.shape().slice(0, x.rank() - 2); }
 
-// Where a kernel reads the matrices of one element of the batch and writes its results.
+// The matrices of one element of the batch that a kernel reads, and the results that it writes.
 struct Buffers {
   std::vector<const double*> in;
   std::vector<double*> out;
@@ -196,7 +196,8 @@ Svd svd(const Tensor& x, bool full_matrices) {
   });
   op.vjp = [k](const VjpArgs& args) -> std::vector<Gradient> {
     if (args.output_gradients[0] || args.output_gradients[2]) {
-      throw NotImplementedError("svd: only the singular values have a gradient");
+      throw NotImplementedError(
+          "svd: only the singular values have a gradient; use singular_values() in the loss");
     }
     const Tensor u = ops::slice(args.outputs[0], -1, 0, k);
     const Tensor vh = ops::slice(args.outputs[2], -2, 0, k);
@@ -283,7 +284,8 @@ Tensor solve(const Tensor& a, const Tensor& b) {
   const int64_t n = matrices.dim(-1), k = columns.dim(-1);
   const Shape batch = batch_of(matrices);
   if (columns.rank() != matrices.rank() || batch_of(columns) != batch || columns.dim(-2) != n) {
-    throw ValueError("solve: b of shape ", b.shape(), " does not match a of shape ", a.shape());
+    throw ValueError("solve: b must have the batch dimensions and rows of a, ", a.shape(),
+                     ", received shape ", b.shape());
   }
   FunctionOp op = batched("solve", matrices, {{n, k}}, "invertible", [=](const Buffers& buffers) {
     return kernels::solve(buffers.in[0], n, buffers.in[1], k, buffers.out[0]);

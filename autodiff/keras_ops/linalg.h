@@ -40,7 +40,7 @@ std::pair<Tensor, Tensor> lu_factor(const Tensor& x);
 // Return the determinant; its gradient requires an invertible matrix.
 Tensor det(const Tensor& x);
 std::pair<Tensor, Tensor> slogdet(const Tensor& x);  // the sign and log|det|
-Tensor logdet(const Tensor& x);                      // of positive definite matrices
+Tensor logdet(const Tensor& x);                      // for positive definite matrices
 Tensor inv(const Tensor& x);                         // the inverse
 // Returns x of a x = b; b may be a vector.
 Tensor solve(const Tensor& a, const Tensor& b);

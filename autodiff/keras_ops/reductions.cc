@@ -116,10 +116,10 @@ std::vector<double> fractions_of(const Operand& q) {
   return out;
 }
 
-// Where the two neighbors of a quantile are in a flat [rows, n] tensor, and how to weight them.
+// Positions of the two neighbors of a quantile in a flat [rows, n] tensor, and their weights.
 struct Neighbors {
   std::vector<int64_t> lower, upper;
-  std::vector<double> weight;  // of the upper one
+  std::vector<double> weight;  // weight of the upper neighbor
 };
 
 Neighbors neighbors_of(const std::vector<double>& values, int64_t n,
@@ -363,8 +363,8 @@ Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights, int64_t m
   const std::vector<double> amounts =
       weights ? internal::doubles_of(*weights) : std::vector<double>(values.size(), 1.0);
   if (amounts.size() != values.size()) {
-    throw ValueError("bincount: weights of shape ", weights->shape(), " do not match x of shape ",
-                     x.shape());
+    throw ValueError("bincount: weights must have the shape of x, ", x.shape(), ", received ",
+                     weights->shape());
   }
   for (size_t i = 0; i < values.size(); ++i) {
     sums[static_cast<int64_t>(i) / row * length + values[i]] += amounts[i];

@@ -139,8 +139,8 @@ std::vector<Tensor> nonzero(const Tensor& x) { return nonzero_as(x, DType::kInt3
 
 Unique unique(const Tensor& x, const UniqueOptions& options) {
   if (options.axis && x.rank() != 1) {
-    throw NotImplementedError("unique: axis is supported for 1-D tensors only, received shape ",
-                              x.shape());
+    throw NotImplementedError("unique: axis requires a tensor of rank 1, received shape ",
+                              x.shape(), "; leave axis unset to flatten it");
   }
   const std::vector<double> values = internal::doubles_of(x);
   std::vector<double> distinct = values;

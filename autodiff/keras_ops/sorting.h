@@ -16,7 +16,8 @@ Tensor sort(const Tensor& x, int axis = -1);
 Tensor argsort(const Tensor& x, int axis = -1);
 // Returns positions such that element kth is the one of sort(), smaller ones before it.
 Tensor argpartition(const Tensor& x, int64_t kth, int axis = -1);
-// Returns the k greatest elements of the last axis, in order, and their positions.
+// Returns the k greatest elements of the last axis, in order, and their positions. `sorted` and
+// `is_stable` have no effect: the result is always sorted, and equal elements keep their order.
 std::pair<Tensor, Tensor> top_k(const Tensor& x, int64_t k, bool sorted = true,
                                 bool is_stable = true);
 // Returns whether fewer than k predictions of a row exceed that of the target.
@@ -37,7 +38,7 @@ struct Unique {
   Tensor values = {};   // in increasing order
   Tensor index = {};    // the first position of each value
   Tensor inverse = {};  // for each element the position of its value
-  Tensor counts = {};   // of each value
+  Tensor counts = {};   // number of occurrences of each value
 };
 // The optional arguments of unique().
 struct UniqueOptions {

@@ -40,7 +40,7 @@ void check_ids(const char* caller, std::span<const int64_t> ids, int64_t rows) {
   if (kernels::all_in_range(ids, rows)) return;
   const auto at = std::ranges::find_if(ids, [rows](int64_t id) { return id < 0 || id >= rows; });
   throw ValueError(caller, ": id ", *at, " is outside the table of ", rows, " rows at position ",
-                   at - ids.begin());
+                   at - ids.begin(), "; ids must be in [0, rows)");
 }
 
 void check_splits(const char* caller, std::span<const int64_t> splits, int64_t n) {
@@ -145,8 +145,8 @@ class ScatterSum final : public Op {
     check_rank("scatter_sum", "values", values, shape_.rank());
     check_one_length("scatter_sum", "ids", ids, "values", values);
     if (!compatible(values.with(0, kUnknown), shape_.with(0, kUnknown))) {
-      throw ValueError("scatter_sum: rows of values with shape ", values,
-                       " do not match the rows of shape ", shape_);
+      throw ValueError("scatter_sum: rows of values must have the shape of rows of ", shape_,
+                       ", received values of shape ", values);
     }
     return {{.shape = shape_, .dtype = in[1].dtype}};
   }

@@ -130,7 +130,7 @@ std::vector<int64_t> hidden_units() {
 
 void check_flags() {
   if (flags.resume && flags.checkpoint_dir.empty()) {
-    throw ValueError("--resume needs --checkpoint_dir");
+    throw ValueError("--resume requires --checkpoint_dir");
   }
   hidden_units();
 }

@@ -60,7 +60,7 @@ const Config* Config::find(const std::string& key) const {
 
 const Config& Config::operator[](const std::string& key) const {
   if (const Config* found = find(key)) return *found;
-  throw ValueError("Config: key '", key, "' is missing");
+  throw ValueError("Config: key '", key, "' is missing; add it to the config");
 }
 
 void Config::set(const std::string& key, Config value) {
@@ -93,7 +93,7 @@ void decode(const Config& c, bool& v) { v = c.boolean(); }
 void decode(const Config& c, int& v) {
   const int64_t wide = c.integer();
   if (wide != static_cast<int>(wide))
-    throw TypeError("Config: ", wide, " does not fit into 32 bits");
+    throw TypeError("Config: ", wide, " does not fit into 32 bits; pass a smaller number");
   v = static_cast<int>(wide);
 }
 void decode(const Config& c, int64_t& v) { v = c.integer(); }
@@ -116,7 +116,8 @@ void config_internal::reject_unknown_keys(const Config& config,
                                           const std::string& caller) {
   for (const auto& [key, value] : config.entries()) {
     if (!value.is_null() && std::ranges::find(known, key) == known.end()) {
-      throw ValueError(caller, ": unknown config key '", key, "'");
+      throw ValueError(caller, ": unknown config key '", key,
+                       "'; remove it from the config, or check its spelling");
     }
   }
 }

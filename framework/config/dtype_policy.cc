@@ -49,7 +49,8 @@ std::string DTypePolicy::name() const {
 DTypePolicy DTypePolicy::with_int8_weights() const {
   if (variables_ != DType::kFloat32 || int8_weights_) {
     throw NotImplementedError(
-        "DTypePolicy: only float32 weights can be quantized to int8, received ", name());
+        "DTypePolicy: only float32 weights can be quantized to int8, received ", name(),
+        "; use int8_from_float32");
   }
   DTypePolicy out = *this;
   out.int8_weights_ = true;

@@ -23,7 +23,7 @@ struct ClassName {
   char text[kSize] = {};  // ends with a zero
 };
 
-// What the files of Keras need to know about a class besides its config.
+// The facts about a class that files of Keras contain besides its config.
 struct ClassTraits {
   // The Python package that has a class of this name: "keras" or "keras_rs". "keel" means that only
   // this library has the class, so that Keras rejects files with it. Empty for classes of the user,
@@ -82,14 +82,14 @@ class Registry {
 
   // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
   // the constructor.
-  std::shared_ptr<Base> make(const std::string& class_name, const Config& config) const {
+  std::shared_ptr<Base> make(const std::string& name, const Config& config) const {
     // The maker is called without the lock, so that it may use the registry itself.
     Maker maker;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = classes_.find(class_name);
+      const auto it = classes_.find(name);
       if (it == classes_.end()) {
-        throw ValueError("unknown ", what_, " class '", class_name, "'; register it first");
+        throw ValueError("Registry: unknown ", what_, " class '", name, "'; register it first");
       }
       maker = it->second.maker;
     }

@@ -22,7 +22,11 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
   if (!options.tensor_core_width || *options.tensor_core_width < 1) {
     throw ValueError(caller, ": a lookup on a tensor core requires a positive tensor_core_width");
   }
-  if (sequence) throw ValueError(caller, ": a tensor core does not support sequence columns");
+  if (sequence) {
+    throw ValueError(caller,
+                     ": a tensor core does not support sequence columns; use "
+                     "embedding_lookup_device tpu_embedding_core");
+  }
 }
 
 // Checks the arguments of both kinds of columns and creates a column. An empty `collection` gives a

@@ -48,8 +48,9 @@ void drop(const std::vector<Key>& keys, const std::string& class_name, Config& c
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
-      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name,
-                                "' = ", to_json(*found), " is not supported");
+      throw NotImplementedError(
+          class_name, " ", name_in(config), ": '", key.name, "' = ", to_json(*found),
+          " is not supported; set it to its default in the file, or build the model in C++");
     }
     config.erase(key.name);
   }

@@ -149,8 +149,8 @@ class Model : public Layer {
   Trainer& trainer(const char* caller) const;
   const std::shared_ptr<Trainer>& in_use() const { return running_ ? running_ : trainer_; }
 
-  std::shared_ptr<Trainer> trainer_;  // of the last compile()
-  std::shared_ptr<Trainer> running_;  // of the current run, null outside of runs
+  std::shared_ptr<Trainer> trainer_;  // made by the last compile()
+  std::shared_ptr<Trainer> running_;  // used by the current run; null outside of runs
   std::atomic<std::thread::id> running_thread_ = {};
   bool stop_training_ = false;
   std::optional<ResumePoint> resume_point_;

@@ -53,7 +53,10 @@ Tensors TimeDistributedLayer::call(const Tensors& inputs, const CallContext&) {
     return Tensor::symbolic({.shape = y.shape().inserted(1, x.dim(1)), .dtype = y.dtype()});
   }
   const int64_t steps = x.dim(1);
-  if (steps == 0) throw ValueError("TimeDistributed ", name(), ": the input has no steps");
+  if (steps == 0) {
+    throw ValueError("TimeDistributed ", name(),
+                     ": the input has no steps; pass at least one step");
+  }
   const std::vector<Tensor> parts = ops::split(x, steps, 1);
   const std::vector<Tensor> masks =
       x.mask() && x.mask().rank() > 1 ? ops::split(x.mask(), steps, 1) : std::vector<Tensor>();

@@ -12,7 +12,7 @@ Input::Input(const FilePart& part, const std::string& name)
       offset_(static_cast<uint64_t>(part.offset)) {
   if (!file_) throw IoError(name, ": cannot be opened; check the path and its permissions");
   const auto end = file_.tellg();
-  if (end < 0) throw IoError(name, ": is not a regular file");
+  if (end < 0) throw IoError(name, ": is not a regular file; pass the path of a file");
   size_ = static_cast<uint64_t>(end);
   check_range(offset_, 0);
   size_ -= offset_;

@@ -85,7 +85,7 @@ void select_rows(const Place& place, hid_t space, int64_t first, const Shape& ro
 
 namespace {
 
-constexpr size_t kMaxDepth = 64;  // of groups in groups
+constexpr size_t kMaxDepth = 64;  // depth of groups in groups
 constexpr int64_t kMaxStrings = int64_t{1} << 28;
 
 std::optional<DType> integer_dtype(size_t size, bool is_signed) {
@@ -172,9 +172,9 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 
 struct Hdf5File::Impl {
   std::string path;    // or the name that errors use
-  int64_t offset = 0;  // of the HDF5 file in its file
+  int64_t offset = 0;  // offset of the HDF5 file in its file
   uint64_t bytes = 0;
-  std::string real_path;  // of the file that contains the HDF5 file
+  std::string real_path;  // path of the file that contains the HDF5 file
   std::optional<Id> file;
   std::shared_ptr<MappedTables> tables;  // null if values are always copied
 

@@ -59,7 +59,7 @@ class Rewriter {
     if (unknown != nullptr) {
       throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
                        unknown == layer ? "'" : str("' in '", layer->name(), "'"),
-                       " has no equivalent layers in Keras");
+                       " has no equivalent layers in Keras; remove it, or save without for_keras");
     }
     results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }

@@ -182,7 +182,8 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
     if (count > 1) throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ", names);
     if (count == 1) return *found;
   }
-  throw ValueError(path, ": the file has no weight '", name, "'");
+  throw ValueError(path, ": the file has no weight '", name,
+                   "'; run keel inspect on the file to list them");
 }
 
 void print_row(const std::string& path, FileKind kind, const std::string& table,

@@ -95,12 +95,12 @@ void check_fits(const std::string& path, const std::string& name, const TensorSp
   const TensorSpec given = value.spec();
   if (given.dtype != spec.dtype || given.layout != spec.layout) {
     constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
-    throw TypeError(path, ": input '", name, "' needs ", kLayouts[static_cast<size_t>(spec.layout)],
-                    spec.dtype, ", received ", kLayouts[static_cast<size_t>(given.layout)],
-                    given.dtype);
+    throw TypeError(path, ": input '", name, "' must be ",
+                    kLayouts[static_cast<size_t>(spec.layout)], spec.dtype, ", received ",
+                    kLayouts[static_cast<size_t>(given.layout)], given.dtype);
   }
   if (!compatible(spec.shape, given.shape)) {
-    throw ValueError(path, ": input '", name, "' needs shape ", spec.shape, ", received ",
+    throw ValueError(path, ": input '", name, "' must have shape ", spec.shape, ", received ",
                      given.shape);
   }
 }
@@ -133,7 +133,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
     }
     check_fits(path, tensor.name, at->second, value);
     if (!found.emplace(at->first, value).second) {
-      throw ValueError(path, ": input '", tensor.name, "' is given twice");
+      throw ValueError(path, ": input '", tensor.name, "' is given twice; give each input once");
     }
   }
   for (const auto& input : inputs) {
@@ -185,7 +185,7 @@ Tensors predictions(const PredictFlags& flags, const Signature& signature,
       row += rows;
     }
   }
-  if (batches.empty()) throw ValueError(paths[0], ": the file has no rows");
+  if (batches.empty()) throw ValueError(paths[0], ": the file has no rows; pass at least one row");
   return concat_rows(batches);
 }
 
@@ -257,7 +257,7 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
 
 void check_arguments(const PredictFlags& flags) {
   if (!flags.expected && (flags.atol || flags.rtol)) {
-    throw ValueError(kPredict, ": --atol and --rtol need --expected");
+    throw ValueError(kPredict, ": --atol and --rtol require --expected");
   }
   if (flags.output && !flags.output->ends_with(".json") && !flags.output->ends_with(".csv")) {
     throw ValueError(kPredict, ": --output must end in .json or .csv, received '", *flags.output,

@@ -28,7 +28,7 @@ using Inputs = std::vector<Tensor>;
 
 struct OpCase {
   std::string op;    // name in ops.h
-  std::string name;  // of the case
+  std::string name;  // name of the case
   Inputs inputs;     // float64 if differentiated
   std::function<Tensor(const Inputs&)> function;
   std::vector<size_t> batched = {};  // inputs whose first dimension may be unknown

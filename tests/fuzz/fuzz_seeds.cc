@@ -112,7 +112,7 @@ void write_models(const fs::path& folder) {
   for (const Config& config : one_layer_configs()) {
     configs.add(std::to_string(number++) + ".json", to_json(config));
   }
-  // What Keras wrote, by another library.
+  // Files that Keras wrote with another library.
   const fs::path keras = KEEL_SOURCE_DIR "/tests/cases/keras_models";
   files.add("keras.h5", read_bytes(keras / "ncf_weights_only_legacy.h5"));
   for (const char* name : {"mha_block", "ncf", "nested", "seq_pool"}) {

@@ -83,7 +83,8 @@ Tensor apply(const BinaryFunction& f, const Tensor& a, const Tensor& b) {
   ops::internal::check_same_dtype(f.name, a.spec(), b.spec());
   const bool defined = is_floating(a.dtype()) ? f.of_reals != nullptr : f.of_integers != nullptr;
   if (!defined || a.dtype() == DType::kString) {
-    throw TypeError(f.name, ": not defined for ", a.dtype());
+    throw TypeError(f.name, ": not defined for ", a.dtype(),
+                    "; cast the operands to another dtype");
   }
   FunctionOp op = {.name = f.name, .outputs = {a.spec()}};
   op.outputs[0].shape = broadcast_shapes(a.shape(), b.shape(), f.name);

@@ -55,7 +55,7 @@ inline Table make_table(TableConfig config) {
 // Describes one feature. The first dimension of shapes is the *global* batch; dimensions may be
 // kUnknown.
 struct FeatureConfig {
-  std::string name = {};  // of the feature, for files
+  std::string name = {};  // name of the feature, for files
   Table table = nullptr;  // required: the table that the feature looks up
   // Required: [batch], one id for each sample; or [batch, n], exactly n dense ids or at most n
   // sparse or ragged ids. Longer sparse and ragged rows are truncated to n ids.

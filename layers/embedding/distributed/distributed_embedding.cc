@@ -415,7 +415,8 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
   for (const auto& [table, values] : tables) {
     const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);
     if (it == entries.end()) {
-      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table, "'");
+      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table,
+                       "'; pass the name of one of its tables");
     }
     if (values.spec() != it->spec) {
       throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' must be ",

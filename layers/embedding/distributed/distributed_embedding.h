@@ -36,7 +36,7 @@ struct DistributedEmbeddingOptions {
   // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
   // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
-  std::string name = {};   // of the layer; empty: chosen from its class
+  std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
   DTypePolicy dtype = {};  // policy of tables on the default device
 };

@@ -48,7 +48,7 @@ void check_dicts(const EmbeddingConfigSpecOptions& options) {
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
       throw ValueError(kCaller, ": feature '", key, "' refers to table '", feature->table_id,
-                       "', which is not in table_to_config_dict");
+                       "', which is not in table_to_config_dict; add it");
     }
   }
 }

@@ -143,7 +143,7 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
        all_from_config<FeatureFields>(config["features"], "EmbeddingFeatures feature")) {
     if (!options.configs.table_to_config_dict.contains(f.table)) {
       throw ValueError("EmbeddingFeatures: feature '", f.key, "' refers to the unknown table '",
-                       f.table, "'");
+                       f.table, "'; add it to the tables");
     }
     if (!f.safe) options.unsafe_features.push_back(f.key);
     options.configs.feature_to_config_dict.emplace(

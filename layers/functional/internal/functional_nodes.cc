@@ -101,8 +101,9 @@ class Arguments {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const Config& value) const {
-    throw NotImplementedError(caller_, " is called with ", what, ", ", to_json(value),
-                              ", which is not supported");
+    throw NotImplementedError(
+        caller_, " is called with ", what, ", ", to_json(value),
+        ", which is not supported; build this model in C++ and load its weights");
   }
 
   void take(const CallParameter& parameter, const Config& value) {
@@ -349,8 +350,9 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
     return Shape{std::ssize(config.items())} + inner.value_or(Shape());
   }
   if (!config.is_number() && !config.is_bool()) {
-    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config),
-                              ", which is not supported");
+    throw NotImplementedError(
+        caller_, ": a layer is called with the constant ", to_json(config),
+        ", which is not supported; build this model in C++ and load its weights");
   }
   integers = integers && !config.is_bool() && config.is_integer();
   values.push_back(config.is_bool() ? config.boolean() : config.number());

@@ -85,7 +85,9 @@ ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& opt
     return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode,
                                                .keras_version = keras_version_of(file)});
   });
-  if (!file.has(kWeights)) throw IoError(path, ": the file has no group ", kWeights);
+  if (!file.has(kWeights)) {
+    throw IoError(path, ": the file has no group ", kWeights, "; save the model again");
+  }
   read_legacy_weights(file, kWeights, *model);
   if (options.compile) compile_model(file, path, *model);
   return model;

@@ -290,7 +290,10 @@ ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& 
   if (is_of_keras2(options.keras_version, config)) plain = from_keras2(plain);
   const LayerHandle<Layer> layer = layers::deserialize(plain);
   const auto model = std::dynamic_pointer_cast<Model>(layer.shared());
-  if (model == nullptr) throw ValueError("class ", layer->class_name(), " is not a model");
+  if (model == nullptr) {
+    throw ValueError("class ", layer->class_name(),
+                     " is not a model; pass the config of a Functional or Sequential model");
+  }
   build(*model, plain);
   return {kAdopt, model};
 }

@@ -70,7 +70,7 @@ class Reader {
     const size_t stored = vars.empty() ? 0 : count_numbered(vars);
     if (group.weights_inside > 0 && stored == group.weights_inside) return;  // match_in_owner()
     if (stored != group.weights.size()) {
-      return mismatch("layer '", group.name, "' needs ", group.weights.size(), " weights in ",
+      return mismatch("layer '", group.name, "' requires ", group.weights.size(), " weights in ",
                       vars_of(group.path), ", the file has ", stored);
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
@@ -193,8 +193,8 @@ class Reader {
             const std::function<void(const Tensor&)>& set,
             const std::function<void(const Tensor&)>& check = {}) {
     if (!file_.has(dataset)) return mismatch(what, " is not in the file: there is no ", dataset);
-    const std::string odd = misfit(spec, file_.spec(dataset));
-    if (!odd.empty()) return mismatch(what, odd, " in ", dataset);
+    const std::string problem = spec_mismatch(spec, file_.spec(dataset));
+    if (!problem.empty()) return mismatch(what, problem, " in ", dataset);
     assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
   }
 

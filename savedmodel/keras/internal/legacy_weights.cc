@@ -197,23 +197,23 @@ class Matcher {
     for (const StoredLayer& layer : stored) found.push_back(layer.layer);
     throw ValueError(file_.path(),
                      ": no layer of the model has the name of a layer in the file, which ", "has ",
-                     joined(found));
+                     joined(found), "; load by order, without by_name");
   }
 
   void match(const LayerWeights& layer, StoredLayer stored) {
     if (layer.weights.size() != stored.names.size()) {
       std::vector<std::string> names;
       for (const NamedWeight& weight : layer.weights) names.push_back(weight.name);
-      return mismatch("layer '", layer.layer, "' needs ", names.size(), " weights (", joined(names),
-                      "); the file has ", stored.names.size(), " under '", stored.layer, "' (",
-                      joined(stored.names), ")");
+      return mismatch("layer '", layer.layer, "' requires ", names.size(), " weights (",
+                      joined(names), "); the file has ", stored.names.size(), " under '",
+                      stored.layer, "' (", joined(stored.names), ")");
     }
     if (layer.nested) match_by_name(layer, stored);
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const StateEntry& entry = layer.weights[i].entry;
-      const std::string odd = misfit(entry.spec, file_.spec(stored.datasets[i]));
-      if (!odd.empty()) {
-        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", odd, " in ",
+      const std::string problem = spec_mismatch(entry.spec, file_.spec(stored.datasets[i]));
+      if (!problem.empty()) {
+        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", problem, " in ",
                  stored.datasets[i]);
       } else {
         assignments_.push_back({.dataset = stored.datasets[i],

@@ -73,9 +73,10 @@ void require_built(const std::string& caller, const Layer& root, const Layer& la
   if (is_graph) {
     for (const auto& child : layer.sublayers()) require_built(caller, root, *child);
   } else if (!layer.built()) {
-    throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
-                       layer.class_name(), " '", layer.name(),
-                       "' has none yet; call the model once first, or begin it with an InputLayer");
+    throw RuntimeError(
+        caller, ": ", layer.class_name(), " '", layer.name(), "' of ", root.class_name(), " '",
+        root.name(),
+        "' has no weights yet; call the model once first, or begin it with an InputLayer");
   }
 }
 
@@ -99,12 +100,12 @@ LayerWeights top_level_weights(const Model& model) {
   return {.layer = "top_level_model_weights", .weights = collector.take()};
 }
 
-std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
+std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored) {
   if (stored.shape != needed.shape) {
-    return str(" needs shape ", needed.shape, ", the file has ", stored.shape);
+    return str(" requires shape ", needed.shape, ", the file has ", stored.shape);
   }
   if ((needed.dtype == DType::kInt8) == (stored.dtype == DType::kInt8)) return {};
-  return str(" needs ", needed.dtype, ", the file has ", stored.dtype);
+  return str(" requires ", needed.dtype, ", the file has ", stored.dtype);
 }
 
 void require_built(const std::string& caller, const Layer& root) {

@@ -157,7 +157,7 @@ void ZipFile::extract(const std::string& entry, const TemporaryFile& to) const {
   std::error_code error;
   const auto space = std::filesystem::space(std::filesystem::path(to.path()).parent_path(), error);
   if (!error && space.available < size) {
-    impl_->fail(entry, "needs ", size, " bytes beside ", to.path(), ", where ", space.available,
+    impl_->fail(entry, "requires ", size, " bytes beside ", to.path(), ", where ", space.available,
                 " are free; set TMPDIR to a folder with more room");
   }
   int64_t offset = 0;
@@ -251,7 +251,7 @@ std::optional<CentralDirectory> central_directory(HeaderReader& in) {
   return CentralDirectory{.offset = offset, .bytes = *all};
 }
 
-// What the central directory says of an entry.
+// The fields of an entry in the central directory.
 struct CentralEntry {
   uint16_t flags = 0, method = 0;
   uint64_t packed = 0, size = 0, header = 0;

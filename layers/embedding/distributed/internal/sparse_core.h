@@ -19,7 +19,7 @@ namespace keel {
 struct SparseCoreFeature {
   std::string path = {};
   int table = 0;        // position among the tables
-  int64_t samples = 0;  // of a global batch; 0 if unknown
+  int64_t samples = 0;  // samples of a global batch; 0 if unknown
 };
 
 // Options of a SparseCore.
