@@ -1,5 +1,5 @@
-// Tests files in the form of Keras 1 and of Keras's Theano backend: savedmodel/keras/dialect/
-// keras1_dialect.cc and savedmodel/keras/internal/legacy_arrays.cc.
+// Tests savedmodel/keras/internal/legacy_arrays.cc, with files in the form of Keras 1 and of
+// Theano.
 #include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 
 #include <cmath>
