@@ -81,6 +81,7 @@
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
   X(NormalizationLayer) \
+  X(OperatorLayer) \
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
   X(PReLULayer) \

@@ -5,6 +5,7 @@
 
 #include <keel/framework/base/internal/unpack_limit.h>
 #include <keel/layers/registry.h>
+#include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
 namespace keel {
@@ -286,8 +287,11 @@ size_t most_bytes_of_model(const std::string& path) {
 Config to_keras_archive(const Model& model) { return layer_object(layers::serialize(model)); }
 
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options) {
-  Config plain = without_slashes_in_names(Plain(options)(config));
-  if (is_of_keras2(options.keras_version, config)) plain = from_keras2(plain);
+  Config plain = Plain(options)(config);
+  const bool is_old = is_of_keras2(options.keras_version, config);
+  if (is_old) plain = from_keras1(plain);
+  plain = without_slashes_in_names(plain);
+  if (is_old) plain = from_keras2(plain);
   const LayerHandle<Layer> layer = layers::deserialize(plain);
   const auto model = std::dynamic_pointer_cast<Model>(layer.shared());
   if (model == nullptr) {

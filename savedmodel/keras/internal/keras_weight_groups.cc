@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/layer_types.h>
@@ -17,8 +18,7 @@ std::string source_name(const std::string& class_name) {
 class Walk {
  public:
   void add(const Layer& layer, const std::string& path) {
-    if (std::ranges::find(seen_, &layer) != seen_.end()) return;
-    seen_.push_back(&layer);
+    if (!seen_.insert(&layer).second) return;
     add_own(layer, path);
     const std::string prefix = path.empty() ? "" : path + "/";
     const auto* model = dynamic_cast<const Model*>(&layer);
@@ -51,7 +51,7 @@ class Walk {
   void add_listed(const std::vector<LayerHandle<Layer>>& layers, const std::string& prefix) {
     std::map<std::string, int> used;
     for (const auto& layer : layers) {
-      if (std::ranges::find(seen_, &*layer) != seen_.end()) continue;
+      if (seen_.contains(&*layer)) continue;
       std::string name = to_snake_case(source_name(layer->class_name()));
       const int k = used[name]++;
       if (k > 0) name += "_" + std::to_string(k);
@@ -99,7 +99,7 @@ class Walk {
     }
   }
 
-  std::vector<const Layer*> seen_;
+  std::set<const Layer*> seen_;
   std::vector<WeightGroup> groups_;
 };
 

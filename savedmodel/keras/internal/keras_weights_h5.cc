@@ -4,6 +4,7 @@
 #include <map>
 
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
@@ -163,12 +164,11 @@ class Reader {
         continue;
       }
       by_path_[path] = full;
-      if (file_.has_attribute(full, "name")) {
-        path_of_name_.emplace(file_.string_attribute(full, "name"), path);
-      }
-      if (!file_.children(full).empty() && file_.has_attribute(full, "name")) {
-        by_name_.emplace(file_.string_attribute(full, "name"), full);
-      }
+      if (!file_.has_attribute(full, "name")) continue;
+      // Names of layers loaded from files contain no "/" (keras_dialect.h).
+      const std::string name = plain_name(file_.string_attribute(full, "name"));
+      path_of_name_.emplace(name, path);
+      if (!file_.children(full).empty()) by_name_.emplace(name, full);
     }
   }
 

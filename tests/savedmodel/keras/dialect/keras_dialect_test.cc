@@ -13,10 +13,11 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/reshaping/reshaping.h>
 #include <keel/metrics.h>
-#include <keel/savedmodel/hdf5/hdf5_contents.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
+#include "tests/savedmodel/keras/legacy_file.h"
 #include "tests/support/expectations.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
@@ -27,55 +28,12 @@ using layers::Dense;
 using testing::HasSubstr;
 using testing_support::expect_near;
 using testing_support::floats;
+using testing_support::StoredModel;
 using testing_support::TemporaryFolder;
 using testing_support::values_of;
+using testing_support::write;
 using Input = LayerHandle<InputLayer>;
 using Floats = std::vector<float>;
-using Weights = std::vector<std::pair<std::string, Tensor>>;
-
-struct StoredLayer {
-  std::string name;
-  Weights weights = {};
-};
-
-struct StoredModel {
-  std::string version = "2.2.4";  // empty: none
-  std::string config = {};
-  std::vector<StoredLayer> layers = {};
-  std::string training = {};
-};
-
-// Writes a legacy file with these contents.
-void write(const std::string& path, const StoredModel& model) {
-  Hdf5Contents out;
-  const bool whole = !model.config.empty();
-  const std::string root = whole ? "/model_weights" : "/";
-  if (whole) {
-    out.texts.push_back({"/", "model_config", model.config});
-    out.groups.push_back(root);
-  }
-  if (!model.training.empty()) out.texts.push_back({"/", "training_config", model.training});
-  if (!model.version.empty()) {
-    out.texts.push_back({"/", "keras_version", model.version});
-    if (whole) out.texts.push_back({root, "keras_version", model.version});
-  }
-  out.texts.push_back({root, "backend", "tensorflow"});
-  std::vector<std::string> layers;
-  for (const StoredLayer& layer : model.layers) {
-    const std::string group = (whole ? root + "/" : "/") + layer.name;
-    out.groups.push_back(group);
-    std::vector<std::string> names;
-    for (const auto& [name, value] : layer.weights) {
-      out.datasets.push_back({.path = group + "/" + name, .get = [held = value] { return held; }});
-      names.push_back(name);
-    }
-    out.lists.push_back({.object = group, .attribute = "weight_names", .values = names});
-    layers.push_back(layer.name);
-  }
-  out.lists.push_back({.object = root, .attribute = "layer_names", .values = layers});
-  write_hdf5("test", path, out);
-}
-
 // Config of a Dense layer with one weight 1, no bias and an activation, as written by Keras 2.2.4.
 std::string dense_config(const std::string& activation) {
   return R"({"class_name": "Sequential", "config": {"name": "sequential_1", "layers": [
