@@ -97,6 +97,8 @@
   X(SimpleRNNLayer) \
   X(SoftmaxLayer) \
   X(SpatialDropout1DLayer) \
+  X(SpatialDropout2DLayer) \
+  X(SpatialDropout3DLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TimeDistributedLayer) \

@@ -109,7 +109,9 @@ Config from_keras(const std::string& class_name, const std::string& ignored_keys
 
 Config to_keras(const std::string& class_name, Config config) {
   // Keras's constructors of these classes reject the key `trainable`.
-  if (class_name == "Discretization" || class_name == "SpatialDropout1D") config.erase("trainable");
+  if (class_name == "Discretization" || class_name.starts_with("SpatialDropout")) {
+    config.erase("trainable");
+  }
   if (class_name == "StringLookup" || class_name == "IntegerLookup") {
     // Keras before 3.14 rejects these keys, whatever their values.
     const Config* const method = config.find("oov_method");

@@ -27,6 +27,7 @@
 #include <keel/layers/recurrent/simple_rnn.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/regularization/regularization.h>
+#include <keel/layers/regularization/spatial_dropout.h>
 #include <keel/layers/reshaping/padding.h>
 #include <keel/layers/reshaping/reshaping.h>
 #include <keel/layers/reshaping/up_sampling.h>
