@@ -99,6 +99,7 @@
   X(SpatialDropout1DLayer) \
   X(SpatialDropout2DLayer) \
   X(SpatialDropout3DLayer) \
+  X(SpectralNormalizationLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TimeDistributedLayer) \
@@ -107,6 +108,7 @@
   X(UpSampling1DLayer) \
   X(UpSampling2DLayer) \
   X(UpSampling3DLayer) \
+  X(WrapperLayer) \
   X(ZeroPadding1DLayer) \
   X(ZeroPadding2DLayer) \
   X(ZeroPadding3DLayer)

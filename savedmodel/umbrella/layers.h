@@ -34,4 +34,6 @@
 #include <keel/layers/retrieval/brute_force_retrieval.h>
 #include <keel/layers/training/model.h>
 #include <keel/layers/visualization/visualization.h>
+#include <keel/layers/wrappers/spectral_normalization.h>
+#include <keel/layers/wrappers/wrapper.h>
 #include <keel/layers/wrappers/wrappers.h>
