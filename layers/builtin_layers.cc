@@ -88,6 +88,7 @@
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
+  X(ReversibleEmbeddingLayer) \
   X(RMSNormalizationLayer) \
   X(SeparableConv1DLayer) \
   X(SeparableConv2DLayer) \
