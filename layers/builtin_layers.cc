@@ -90,6 +90,7 @@
   X(ReshapeLayer) \
   X(ReversibleEmbeddingLayer) \
   X(RMSNormalizationLayer) \
+  X(RNNLayer) \
   X(SeparableConv1DLayer) \
   X(SeparableConv2DLayer) \
   X(SequenceFeaturesLayer) \
@@ -101,6 +102,7 @@
   X(SpatialDropout2DLayer) \
   X(SpatialDropout3DLayer) \
   X(SpectralNormalizationLayer) \
+  X(StackedRNNCellsLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TimeDistributedLayer) \

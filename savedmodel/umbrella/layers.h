@@ -25,6 +25,7 @@
 #include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/recurrent/rnn.h>
 #include <keel/layers/recurrent/simple_rnn.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/regularization/regularization.h>
