@@ -32,6 +32,9 @@
   X(Conv2DTransposeLayer) \
   X(Conv3DLayer) \
   X(Conv3DTransposeLayer) \
+  X(ConvLSTM1DLayer) \
+  X(ConvLSTM2DLayer) \
+  X(ConvLSTM3DLayer) \
   X(Cropping1DLayer) \
   X(Cropping2DLayer) \
   X(Cropping3DLayer) \

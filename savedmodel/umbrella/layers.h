@@ -23,6 +23,7 @@
 #include <keel/layers/pooling/pooling.h>
 #include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/recurrent/conv_lstm.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
 #include <keel/layers/recurrent/rnn.h>
