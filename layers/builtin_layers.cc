@@ -71,6 +71,7 @@
   X(IdentityLayer) \
   X(InputLayer) \
   X(IntegerLookupLayer) \
+  X(LambdaLayer) \
   X(LayerNormalizationLayer) \
   X(LeakyReLULayer) \
   X(LSTMCellLayer) \

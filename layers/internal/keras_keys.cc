@@ -78,11 +78,6 @@ std::string class_from_keras(const std::string& class_name) {
 Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config) {
   // A class "Package>Class" is user code, which defines its own keys.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
-  if (class_name == "Lambda") {
-    throw NotImplementedError(
-        "Lambda ", name_in(config),
-        ": Python code cannot be run; write a C++ layer class and register it under this name");
-  }
   for (const OldName& old : kOldNames) {
     if (class_name == old.class_name && config.find(old.now) == nullptr) {
       rename(config, old.before, old.now);
