@@ -32,6 +32,9 @@
   X(Conv2DTransposeLayer) \
   X(Conv3DLayer) \
   X(Conv3DTransposeLayer) \
+  X(ConvLSTM1DLayer) \
+  X(ConvLSTM2DLayer) \
+  X(ConvLSTM3DLayer) \
   X(Cropping1DLayer) \
   X(Cropping2DLayer) \
   X(Cropping3DLayer) \
@@ -68,6 +71,7 @@
   X(IdentityLayer) \
   X(InputLayer) \
   X(IntegerLookupLayer) \
+  X(LambdaLayer) \
   X(LayerNormalizationLayer) \
   X(LeakyReLULayer) \
   X(LSTMCellLayer) \
@@ -89,7 +93,9 @@
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
+  X(ReversibleEmbeddingLayer) \
   X(RMSNormalizationLayer) \
+  X(RNNLayer) \
   X(SeparableConv1DLayer) \
   X(SeparableConv2DLayer) \
   X(SequenceFeaturesLayer) \
@@ -98,6 +104,10 @@
   X(SimpleRNNLayer) \
   X(SoftmaxLayer) \
   X(SpatialDropout1DLayer) \
+  X(SpatialDropout2DLayer) \
+  X(SpatialDropout3DLayer) \
+  X(SpectralNormalizationLayer) \
+  X(StackedRNNCellsLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TimeDistributedLayer) \
@@ -106,6 +116,7 @@
   X(UpSampling1DLayer) \
   X(UpSampling2DLayer) \
   X(UpSampling3DLayer) \
+  X(WrapperLayer) \
   X(ZeroPadding1DLayer) \
   X(ZeroPadding2DLayer) \
   X(ZeroPadding3DLayer)

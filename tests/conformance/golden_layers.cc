@@ -4,6 +4,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/layers/attention/attention.h>
 #include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/core/reversible_embedding.h>
+#include <keel/layers/layer_types.h>
 #include <keel/layers/normalization/normalization.h>
 #include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
@@ -19,6 +21,7 @@ struct Call {
   std::vector<Tensor> watched;  // the inputs, in the record's order
   Tensors inputs = {};
   bool training = false;
+  bool reverse = false;  // ReversibleEmbedding only
   // Attention layers only:
   std::optional<bool> use_causal_mask = {}, return_attention_scores = {};
   Tensor attention_mask = {};
@@ -53,6 +56,7 @@ Call call_of(Fields& fields) {
     out.training = options.boolean("training", out.training);
     out.use_causal_mask = optional_boolean(options, "use_causal_mask");
     out.return_attention_scores = optional_boolean(options, "return_attention_scores");
+    out.reverse = options.boolean("reverse", false);
     options.finish();
   }
   out.inputs = Tensors::list(Tensors::Items(tensors.begin(), tensors.end()));
@@ -74,6 +78,11 @@ std::optional<Tensors> run_heads(Layer& layer, const Call& call) {
 }
 
 Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
+  if (call.reverse) {
+    auto* embedding = dynamic_cast<ReversibleEmbeddingLayer*>(&*layer);
+    if (embedding == nullptr) throw ValueError("call_kwargs: the layer does not take 'reverse'");
+    return (*embedding)(call.inputs, {.training = call.training, .reverse = true});
+  }
   if (!call.use_causal_mask && !call.return_attention_scores && !call.attention_mask) {
     return layer(call.inputs, {.training = call.training});
   }
@@ -115,17 +124,23 @@ bool adapt(Layer& layer, Fields& fields, Comparison& result) {
 }
 
 // Returns the weights in Keras's order: the layer's own weights, trainable ones first, then those
-// of each sublayer.
+// of each sublayer. Weights that the layer shares with sublayers count as its own.
 std::vector<Variable> weights_of(const Layer& layer) {
+  std::vector<Variable> out;
+  if (const auto* shares = dynamic_cast<const SharedWeights*>(&layer)) {
+    out = shares->shared_weights();
+  }
   std::vector<Variable> inside;
   for (const auto& part : layer.sublayers()) {
     for (const Variable& v : weights_of(*part)) {
-      if (std::ranges::find(inside, v) == inside.end()) inside.push_back(v);
+      if (std::ranges::find(inside, v) != inside.end()) continue;
+      if (std::ranges::find(out, v) == out.end()) inside.push_back(v);
     }
   }
-  std::vector<Variable> out;
+  const std::vector<Variable> shared = out;
   for (const Variable& v : layer.weights()) {
-    if (std::ranges::find(inside, v) == inside.end()) out.push_back(v);
+    if (std::ranges::find(inside, v) != inside.end()) continue;
+    if (std::ranges::find(shared, v) == shared.end()) out.push_back(v);
   }
   out.insert(out.end(), inside.begin(), inside.end());
   return out;
@@ -150,8 +165,15 @@ bool set_weights(const Config& expected, const std::vector<Variable>& weights, C
   return true;
 }
 
+// Returns the arrays of one array or of a list, whose items may be lists.
 std::vector<Config> list_of(const Config& one_or_more) {
-  return one_or_more.is_list() ? one_or_more.items() : std::vector<Config>{one_or_more};
+  if (!one_or_more.is_list()) return {one_or_more};
+  std::vector<Config> out;
+  for (const Config& item : one_or_more.items()) {
+    const std::vector<Config> inside = list_of(item);
+    out.insert(out.end(), inside.begin(), inside.end());
+  }
+  return out;
 }
 
 // Compares gradients if the record has them. An absent gradient counts as zeros.

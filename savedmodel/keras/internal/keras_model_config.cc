@@ -111,7 +111,7 @@ class Plain {
     if (!config.is_dict()) return config;
     if (const Config* const tag = config.find("class_name"); tag != nullptr && tag->is_string()) {
       if (tag->string().starts_with("__")) return untagged(tag->string(), config);
-      refuse_lambda(tag->string());
+      if (tag->string() == "Lambda") return plain_lambda(config);
     }
     if (const Config* const array = numpy_array_of_keras2(config)) return *array;
     return plain_dict(config);
@@ -151,8 +151,25 @@ class Plain {
     return object;
   }
 
+  // Converts a Lambda, except for its functions, which the layer looks up by name. Their Python
+  // code is never run.
+  Config plain_lambda(const Config& layer) const {
+    const Config* const own = layer.find("config");
+    if (own == nullptr || !own->is_dict()) return plain_dict(layer);
+    Config values = Config::dict();
+    for (const auto& [key, value] : own->entries()) {
+      const bool function = key == "function" || key == "mask" || key == "output_shape";
+      values.set(key, function ? value : (*this)(value));
+    }
+    Config out = layer;
+    out.erase("config");
+    out = plain_dict(out);
+    out.set("config", std::move(values));
+    return out;
+  }
+
   void refuse_lambda(const std::string& class_name) const {
-    if (class_name != "__lambda__" && class_name != "Lambda") return;
+    if (class_name != "__lambda__") return;
     if (options_.safe_mode) {
       throw ValueError("a Python lambda is in the config (", class_name,
                        "), which is unsafe because it may run any code; use a layer or a named "

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -66,9 +67,27 @@ class Walk {
     if (const auto* inside = dynamic_cast<const WeightAttributes*>(&layer)) {
       return add_inside(layer, inside->weight_attributes(), std::move(weights), path);
     }
+    if (const auto* shared = dynamic_cast<const SharedWeights*>(&layer)) {
+      prepend_shared(layer, shared->shared_weights(), weights);
+    }
     std::ranges::stable_partition(weights, &StateEntry::trainable);
     groups_.push_back(
         {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
+  }
+
+  // Inserts the entries of weights that belong to sublayers.
+  static void prepend_shared(const Layer& layer, const std::vector<Variable>& shared,
+                             std::vector<StateEntry>& weights) {
+    std::vector<StateEntry> out;
+    for (const Variable& weight : shared) {
+      for (const auto& child : layer.sublayers()) {
+        for (StateEntry& entry : child->state_entries()) {
+          if (weight && entry.variable_id == weight.id()) out.push_back(std::move(entry));
+        }
+      }
+    }
+    weights.insert(weights.begin(), std::make_move_iterator(out.begin()),
+                   std::make_move_iterator(out.end()));
   }
 
   // Adds a group without weights for the layer itself, then one for each attribute.

@@ -148,13 +148,6 @@ TEST(KerasKeysTest, UnsupportedOptionsAreNamed) {
                NotImplementedError);
 }
 
-TEST(KerasKeysTest, LambdaIsRejectedByName) {
-  EXPECT_THAT(message_of<NotImplementedError>([&] {
-                read("Lambda", R"({"name": "twice", "function": ["4wEAAA==", null, null]})");
-              }),
-              HasSubstr("Lambda twice"));
-}
-
 TEST(KerasKeysTest, NamesThatOnlyKeras2HasAreRead) {
   const auto thresholded = read("ThresholdedReLU", R"({"name": "t", "theta": 0.5})");
   EXPECT_EQ(thresholded->class_name(), "ReLU");
