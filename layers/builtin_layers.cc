@@ -64,6 +64,7 @@
   X(GroupNormalizationLayer) \
   X(GRUCellLayer) \
   X(GRULayer) \
+  X(HashedCrossingLayer) \
   X(HashingLayer) \
   X(IdentityLayer) \
   X(InputLayer) \
@@ -99,6 +100,7 @@
   X(SpatialDropout1DLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
+  X(TextVectorizationLayer) \
   X(TimeDistributedLayer) \
   X(TPUEmbeddingLayer) \
   X(UnitNormalizationLayer) \
