@@ -267,6 +267,8 @@ std::vector<std::string> TextVectorizationLayer::get_vocabulary(bool include_spe
 
 int64_t TextVectorizationLayer::vocabulary_size() const { return lookup_->vocabulary_size(); }
 
+std::vector<double> TextVectorizationLayer::idf_weights() const { return lookup_->idf_weights(); }
+
 KEEL_REGISTER(Layer, TextVectorizationLayer, .package = "keras",
               .ignored_keys = "vocabulary_size=*, has_input_vocabulary=*")
 

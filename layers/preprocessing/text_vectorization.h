@@ -113,6 +113,8 @@ class TextVectorizationLayer final : public Layer {
   // Returns the tokens in the order of their indices.
   std::vector<std::string> get_vocabulary(bool include_special_tokens = true) const;
   int64_t vocabulary_size() const;  // number of indices, including special tokens
+  // For "tf_idf": returns the factor of the count of each index. Empty without a vocabulary.
+  std::vector<double> idf_weights() const;
   Config get_config() const override;
 
  private:

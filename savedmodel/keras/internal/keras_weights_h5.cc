@@ -4,6 +4,7 @@
 #include <map>
 
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
@@ -17,11 +18,11 @@ std::string vars_of(const std::string& path) {
   return path.empty() ? "/vars" : "/" + path + "/vars";
 }
 
-// Adds the idf_weights of a lookup layer, which have a name instead of a number. Keras does not
+// Adds the idf_weights of a layer of class T, which have a name instead of a number. Keras does not
 // load a model without them.
 template <class T>
 void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& out) {
-  const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
+  const auto* lookup = dynamic_cast<const T*>(&layer);
   if (lookup == nullptr || lookup->idf_weights().empty()) return;
   const std::vector<double> values = lookup->idf_weights();
   Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
@@ -41,8 +42,11 @@ Hdf5Contents keras_weights_contents(const Model& model) {
   for (WeightGroup& group : weight_groups(model)) {
     const std::string vars = vars_of(group.path);
     add(vars, group.name);
-    add_idf_weights<std::string>(*group.layer, vars, out);
-    add_idf_weights<int64_t>(*group.layer, vars, out);
+    add_idf_weights<StringLookupLayer>(*group.layer, vars, out);
+    add_idf_weights<IntegerLookupLayer>(*group.layer, vars, out);
+    // Keras stores these in the group of the StringLookup inside the layer.
+    const std::string inside = vars_of(group.path + "/_lookup_layer");
+    add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
     }
