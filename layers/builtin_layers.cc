@@ -50,6 +50,7 @@
   X(EmbeddingLayer) \
   X(EmbedReduceLayer) \
   X(FeatureCrossLayer) \
+  X(FeatureSpaceLayer) \
   X(FlattenLayer) \
   X(FunctionalModel) \
   X(GaussianDropoutLayer) \
