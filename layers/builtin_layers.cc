@@ -53,6 +53,7 @@
   X(EmbeddingLayer) \
   X(EmbedReduceLayer) \
   X(FeatureCrossLayer) \
+  X(FeatureSpaceLayer) \
   X(FlattenLayer) \
   X(FunctionalModel) \
   X(GaussianDropoutLayer) \
@@ -67,6 +68,7 @@
   X(GroupNormalizationLayer) \
   X(GRUCellLayer) \
   X(GRULayer) \
+  X(HashedCrossingLayer) \
   X(HashingLayer) \
   X(IdentityLayer) \
   X(InputLayer) \
@@ -110,6 +112,7 @@
   X(StackedRNNCellsLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
+  X(TextVectorizationLayer) \
   X(TimeDistributedLayer) \
   X(TPUEmbeddingLayer) \
   X(UnitNormalizationLayer) \

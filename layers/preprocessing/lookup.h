@@ -9,9 +9,13 @@
 #include <vector>
 
 #include <keel/layers/layer.h>
-#include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
+
+namespace data {
+class Dataset;
+}
 
 // Returns Keras's token for out-of-vocabulary words: "[UNK]" or -1.
 template <class T>
@@ -36,10 +40,14 @@ struct LookupOptions {
   std::optional<std::vector<double>> idf_weights = {};  // for "tf_idf": one per given word
   // Make encodings of depth max_tokens regardless of the vocabulary size.
   bool pad_to_max_tokens = false;
+  bool sparse = false;  // return encodings as SparseTensors
   // Selects how integers outside the vocabulary are distributed over num_oov_indices: "floormod" by
   // their remainder, "farmhash" by the hash of their digits. Strings are always hashed.
   std::string oov_method = "floormod";
   std::optional<HashingSalt> salt = {};  // hash with SipHash and this key instead of FarmHash64
+  // For IntegerLookup: the dtype of words that `invert` returns, int64 or int32.
+  DType vocabulary_dtype = DTypeOf<T>::kValue;
+  std::string encoding = "utf-8";  // for StringLookup; no other encoding is supported
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -52,11 +60,14 @@ struct LookupOptions {
     field("oov_token", self.oov_token);
     field("mask_token", self.mask_token);
     field("output_mode", self.output_mode);
+    field("sparse", self.sparse);
     field("pad_to_max_tokens", self.pad_to_max_tokens);
+    if constexpr (std::same_as<T, int64_t>) field("vocabulary_dtype", self.vocabulary_dtype);
     field("idf_weights", self.idf_weights);
     field("vocabulary", self.vocabulary);
     field("oov_method", self.oov_method);
     field("salt", self.salt);
+    if constexpr (std::same_as<T, std::string>) field("encoding", self.encoding);
   }
 };
 
@@ -85,7 +96,10 @@ class IndexLookupLayer final : public Layer {
   // - idf_weights whose number differs from the number of words, or that are given without
   //   "tf_idf";
   // - "tf_idf" with a vocabulary but without idf_weights;
-  // - pad_to_max_tokens without max_tokens.
+  // - pad_to_max_tokens without max_tokens;
+  // - `sparse` with output_mode "int";
+  // - another vocabulary_dtype than int32 and int64.
+  // Throws NotImplementedError for another encoding than "utf-8".
   explicit IndexLookupLayer(Options options);
 
   // Rebuilds the vocabulary from the words of the data, without special tokens: by descending
@@ -117,7 +131,8 @@ class IndexLookupLayer final : public Layer {
   int64_t oov_index(const T& word) const;       // in [0, num_oov_indices)
   void take(const Counts& counts);
   OutputMode checked_mode() const;
-  int64_t depth() const;  // depth of encodings
+  void check_words() const;  // options on the dtype and encoding of words
+  int64_t depth() const;     // depth of encodings
   int64_t first_oov() const;
   int64_t first_word() const { return first_oov() + options_.num_oov_indices; }
   const Table& table() const;

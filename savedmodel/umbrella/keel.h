@@ -29,4 +29,5 @@
 #include <keel/optimizers.h>
 #include <keel/saved_model.h>
 #include <keel/savedmodel/estimator/tpu_estimator.h>
+#include <keel/utils.h>
 #include <keel/version.h>

@@ -22,8 +22,10 @@
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/normalization/normalization.h>
 #include <keel/layers/pooling/pooling.h>
+#include <keel/layers/preprocessing/hashing.h>
 #include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/layers/recurrent/conv_lstm.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>

@@ -7,7 +7,9 @@
 #include <keel/layers/core/reversible_embedding.h>
 #include <keel/layers/layer_types.h>
 #include <keel/layers/normalization/normalization.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/layers/registry.h>
 
 #include "tests/conformance/golden_arrays.h"
@@ -98,6 +100,21 @@ Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
                        .use_causal_mask = call.use_causal_mask.value_or(false)});
 }
 
+Config vocabulary_of(const std::vector<std::string>& words) { return encode(words); }
+Config vocabulary_of(const std::vector<int64_t>& words) { return encode(words); }
+
+// Adapts a layer with a vocabulary, or returns false if it is of another class.
+template <class T>
+bool adapt_vocabulary(Layer& layer, const Config& data, Fields& fields, Comparison& result) {
+  auto* lookup = dynamic_cast<T*>(&layer);
+  if (lookup == nullptr) return false;
+  lookup->adapt(golden_tensor(data));
+  const Config& expected = fields.need("vocabulary_after_adapt");
+  const Config got = vocabulary_of(lookup->get_vocabulary());
+  if (got != expected) result.report("vocabulary", to_json(expected), to_json(got));
+  return true;
+}
+
 // Calls adapt() if the record has data for it, and compares what the layer has learned. Returns
 // false if there is no data.
 bool adapt(Layer& layer, Fields& fields, Comparison& result) {
@@ -117,7 +134,9 @@ bool adapt(Layer& layer, Fields& fields, Comparison& result) {
     const Array expected = array_of(fields.need("bin_boundaries_after_adapt"));
     result.compare("bin boundaries", expected,
                    {.shape = expected.shape, .values = discretization->bin_boundaries()});
-  } else {
+  } else if (!adapt_vocabulary<StringLookupLayer>(layer, *data, fields, result) &&
+             !adapt_vocabulary<IntegerLookupLayer>(layer, *data, fields, result) &&
+             !adapt_vocabulary<TextVectorizationLayer>(layer, *data, fields, result)) {
     throw ValueError("adapt_data: the layer has no adapt()");
   }
   return true;
@@ -191,6 +210,15 @@ void compare_gradients(const std::string& what, const Config& expected,
   }
 }
 
+void compare_strings(const std::string& what, const Tensor& expected, const Tensor& got,
+                     Comparison& result) {
+  if (expected.dtype() == DType::kString && expected.shape() == got.shape() &&
+      std::ranges::equal(expected.data<std::string>(), got.data<std::string>())) {
+    return;
+  }
+  result.report(what, str(expected), str(got));
+}
+
 void compare_outputs(const Config& expected, const std::vector<TensorLike>& outputs,
                      Comparison& result) {
   const std::vector<Config> wanted = list_of(expected);
@@ -198,7 +226,12 @@ void compare_outputs(const Config& expected, const std::vector<TensorLike>& outp
                  static_cast<int64_t>(outputs.size()));
   for (size_t i = 0; i < std::min(wanted.size(), outputs.size()); ++i) {
     const std::string what = wanted.size() == 1 ? "output" : "output " + std::to_string(i);
-    result.compare(what, golden_array(wanted[i]), array_of(outputs[i].tensor()));
+    const Tensor& got = outputs[i].tensor();
+    if (got.dtype() == DType::kString) {
+      compare_strings(what, golden_tensor(wanted[i]), got, result);
+    } else {
+      result.compare(what, golden_array(wanted[i]), array_of(got));
+    }
   }
 }
 

@@ -89,12 +89,14 @@ std::optional<Names> names_with_cases(const std::string& section) {
   }();
   std::optional<Names> out;
   for (const Config& file : kFiles) {
-    const Config* records = file.find(section);
-    if (records == nullptr) continue;
-    if (!out) out.emplace();
-    for (const Config& record : records->items()) {
-      const Config* name = record.find("class");
-      out->push_back((name != nullptr ? *name : record["name"]).string());
+    for (const std::string& part : {section, "text_" + section}) {
+      const Config* records = file.find(part);
+      if (records == nullptr) continue;
+      if (!out) out.emplace();
+      for (const Config& record : records->items()) {
+        const Config* name = record.find("class");
+        out->push_back((name != nullptr ? *name : record["name"]).string());
+      }
     }
   }
   return out;

@@ -50,7 +50,7 @@ FLOORS = [
     "layers/training/compile",
     "layers/training",
     "layers/functional",
-    "layers/serving layers/callbacks layers/visualization layers/ctr",
+    "layers/serving layers/callbacks layers/visualization layers/ctr layers/utils",
 ]
 FLOOR_OF = {folder: k for k, floor in enumerate(FLOORS) for folder in floor.split()}
 MAX_FILES = 32

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
 
@@ -21,11 +21,20 @@ enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
 // Throws ValueError, prefixed with `caller`, for a name other than the first four.
 OutputMode output_mode_from_name(const std::string& name, const std::string& caller);
 
-// Encodes categories, int64 in [0, depth), as float32, in one of the forms that preprocessing.h
-// describes. kTfIdf is like kCount; the caller applies the factors. The result is symbolic if x is.
-// `weights`, float32 with x's shape and layout, apply to kCount only. Throws ValueError for kOneHot
-// if x is not dense.
-TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
+// The form of encoded categories, which are in [0, depth).
+struct Encoding {
+  OutputMode mode;
+  int64_t depth = 0;
+  bool sparse = false;  // make SparseTensors of encodings
+};
+// Throws ValueError, prefixed with `caller`, if `sparse` is set for kInt.
+void check_sparse(bool sparse, OutputMode mode, const std::string& caller);
+
+// Encodes categories, int64, as float32 in one of the forms that preprocessing.h describes. kTfIdf
+// is like kCount; the caller applies the factors. The result is symbolic if x is. `weights`,
+// float32 with x's shape and layout, apply to kCount only. Throws ValueError for kOneHot if x is
+// not dense.
+TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
                              const std::string& caller,
                              const std::optional<TensorLike>& weights = {});
 

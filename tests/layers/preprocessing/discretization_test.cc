@@ -72,6 +72,15 @@ TEST(DiscretizationTest, AcceptsRaggedIntegers) {
   EXPECT_EQ(y.values.to_vector<int64_t>(), (Bins{0, 1}));
 }
 
+TEST(DiscretizationTest, EncodingsMayBeSparse) {
+  const layers::Discretization layer(
+      {.bin_boundaries = {{0, 1}}, .output_mode = "one_hot", .sparse = true});
+  const SparseTensor y = layer(Tensors(Tensor::from<float>({.5, -1}, {2, 1}))).leaf().sparse();
+  EXPECT_EQ(y.dense_shape, Shape({2, 3}));
+  EXPECT_EQ(y.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1, 0}));
+  EXPECT_THROW(layers::Discretization({.bin_boundaries = {{0}}, .sparse = true}), ValueError);
+}
+
 TEST(DiscretizationTest, RejectsInvalidOptions) {
   EXPECT_THROW(Discretization({}), ValueError);
   EXPECT_THROW(Discretization({.bin_boundaries = {{2, 1}}}), ValueError);

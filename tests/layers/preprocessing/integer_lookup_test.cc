@@ -44,6 +44,15 @@ TEST(IntegerLookupTest, InvertReturnsIntegers) {
   EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0, 1}, {3})).to_vector<int64_t>(), (Ids{42, -1, 12}));
 }
 
+TEST(IntegerLookupTest, InvertReturnsTheDtypeOfTheVocabulary) {
+  const IntegerLookup lookup(
+      {.vocabulary = {{7, 9}}, .invert = true, .vocabulary_dtype = DType::kInt32});
+  EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0}, {2})).to_vector<int32_t>(),
+            (std::vector<int32_t>{9, -1}));
+  EXPECT_EQ(lookup->get_config()["vocabulary_dtype"], Config("int32"));
+  EXPECT_THROW(IntegerLookup({.vocabulary_dtype = DType::kFloat32}), ValueError);
+}
+
 TEST(IntegerLookupTest, AdaptSortsByFrequencyThenByDescendingValue) {
   const IntegerLookup lookup({.mask_token = 0});
   lookup->adapt(Tensor::from<int64_t>({0, 0, 5, 7, 7, 9}, {6}));

@@ -137,6 +137,31 @@ TEST(StringLookupTest, TfIdfScalesCountsByTheWeightsOfWords) {
   EXPECT_EQ(copy(strings({"z", "a"})).to_vector<float>(), (std::vector<float>{1, 0.5, 0}));
 }
 
+TEST(StringLookupTest, EncodingsMayBeSparse) {
+  const auto lookup = [](const std::string& mode, bool sparse) {
+    return StringLookup(
+        {.mask_token = "",
+         .vocabulary = {{"a", "b"}},
+         .output_mode = mode,
+         .idf_weights = mode == "tf_idf" ? std::optional(std::vector<double>{2, 4}) : std::nullopt,
+         .sparse = sparse});
+  };
+  const Tensor x = Tensor::from<std::string>({"b", "z", "b", "", "a", ""}, {2, 3});
+  const SparseTensor counts = lookup("count", true)(Tensors(x)).leaf().sparse();
+  EXPECT_EQ(counts.dense_shape, Shape({2, 3}));
+  EXPECT_EQ(counts.indices.to_vector<int64_t>(), (Ids{0, 0, 0, 2, 1, 1}));
+  EXPECT_EQ(counts.values.to_vector<float>(), (std::vector<float>{1, 2, 1}));
+  EXPECT_EQ(lookup("tf_idf", true)(Tensors(x)).leaf().sparse().values.to_vector<float>(),
+            (std::vector<float>{3, 8, 2}));
+  EXPECT_EQ(lookup("tf_idf", false)(x).to_vector<float>(), (std::vector<float>{3, 0, 8, 0, 2, 0}));
+  EXPECT_THROW(lookup("int", true), ValueError);
+}
+
+TEST(StringLookupTest, OtherEncodingsAreNotSupported) {
+  EXPECT_NO_THROW(StringLookup({.encoding = "utf-8"}));
+  EXPECT_THROW(StringLookup({.encoding = "utf-16"}), NotImplementedError);
+}
+
 TEST(StringLookupTest, TfIdfAcceptsWeightsOfSpecialTokens) {
   const StringLookup lookup(
       {.vocabulary = {{"[UNK]", "a"}}, .output_mode = "tf_idf", .idf_weights = {{8, 0.5}}});

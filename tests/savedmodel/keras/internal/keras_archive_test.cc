@@ -12,6 +12,7 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/layers/registry.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
@@ -279,14 +280,23 @@ Functional lookups() {
                                       .name = "weighed"});
   const layers::IntegerLookup numbers(
       {.vocabulary = {{7, -3}}, .output_mode = "count", .name = "numbers"});
-  return Functional({.inputs = Tensors::list({s, i}),
-                     .outputs = Tensors::list({words(s), weighed(s), numbers(i)}),
-                     .name = "lookups"});
+  const layers::TextVectorization text({.split = {}, .vocabulary = {{"b", "a"}}, .name = "text"});
+  const layers::TextVectorization tf_idf({.split = {},
+                                          .output_mode = "tf_idf",
+                                          .vocabulary = {{"b", "a"}},
+                                          .idf_weights = {{0.5, 0.75}},
+                                          .name = "tf_idf"});
+  return Functional(
+      {.inputs = Tensors::list({s, i}),
+       .outputs = Tensors::list({words(s), weighed(s), numbers(i), text(s), tf_idf(s)}),
+       .name = "lookups"});
 }
 
 const std::map<std::string, std::string> kVocabularies = {
     {"assets/layers/string_lookup/vocabulary.txt", "\n[UNK]\nb\na"},
     {"assets/layers/string_lookup_1/vocabulary.txt", "[UNK]\nb\na"},
+    {"assets/layers/text_vectorization/vocabulary.txt", "\n[UNK]\nb\na"},
+    {"assets/layers/text_vectorization_1/vocabulary.txt", "[UNK]\nb\na"},
     {"assets/layers/integer_lookup/vocabulary.txt", "-1\n7\n-3\n"}};
 
 std::vector<std::vector<float>> numbers_of(const Model& model) {
@@ -305,6 +315,8 @@ TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
   save_model(model, folder / "a.keras");
   const auto expected = numbers_of(*model);
   EXPECT_EQ(expected[0], (std::vector<float>{3, 0, 1, 2}));
+  EXPECT_EQ(expected[3], (std::vector<float>{3, 0, 1, 2}));
+  EXPECT_EQ(expected[4], (std::vector<float>{0, 0, 0.75, 0.625, 0.5, 0}));
   move_vocabularies(folder / "a.keras", kVocabularies);
   const ModelHandle read = load_model(folder / "a.keras");
   EXPECT_EQ(numbers_of(*read), expected);
@@ -332,6 +344,9 @@ TEST(KerasArchiveTest, WordFrequenciesAreSavedAsWeights) {
   EXPECT_EQ(file.read("layers/string_lookup_1/vars/idf_weights").to_vector<float>(),
             (std::vector<float>{0.375, 0.25, 0.5}));
   EXPECT_TRUE(file.children("layers/string_lookup/vars").empty());
+  EXPECT_EQ(
+      file.read("layers/text_vectorization_1/_lookup_layer/vars/idf_weights").to_vector<float>(),
+      (std::vector<float>{0.625, 0.5, 0.75}));
   load_weights(model, folder / "a.weights.h5");
 }
 
