@@ -17,6 +17,7 @@
   X(AddLayer) \
   X(AlphaDropoutLayer) \
   X(AttentionLayer) \
+  X(AutoContrastLayer) \
   X(AverageLayer) \
   X(AveragePooling1DLayer) \
   X(AveragePooling2DLayer) \
@@ -25,6 +26,7 @@
   X(BidirectionalLayer) \
   X(BruteForceRetrievalLayer) \
   X(CategoryEncodingLayer) \
+  X(CenterCropLayer) \
   X(ConcatenateLayer) \
   X(Conv1DLayer) \
   X(Conv1DTransposeLayer) \
@@ -49,6 +51,7 @@
   X(EmbeddingFeaturesLayer) \
   X(EmbeddingLayer) \
   X(EmbedReduceLayer) \
+  X(EqualizationLayer) \
   X(FeatureCrossLayer) \
   X(FlattenLayer) \
   X(FunctionalModel) \
@@ -77,6 +80,7 @@
   X(MaxPooling1DLayer) \
   X(MaxPooling2DLayer) \
   X(MaxPooling3DLayer) \
+  X(MelSpectrogramLayer) \
   X(MinimumLayer) \
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
@@ -84,10 +88,21 @@
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
   X(PReLULayer) \
+  X(RandomBrightnessLayer) \
+  X(RandomColorDegenerationLayer) \
+  X(RandomColorJitterLayer) \
+  X(RandomContrastLayer) \
+  X(RandomGrayscaleLayer) \
+  X(RandomHueLayer) \
+  X(RandomInvertLayer) \
+  X(RandomPosterizationLayer) \
+  X(RandomSaturationLayer) \
+  X(RandomSharpnessLayer) \
   X(ReLULayer) \
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
+  X(ResizingLayer) \
   X(RMSNormalizationLayer) \
   X(SeparableConv1DLayer) \
   X(SeparableConv2DLayer) \
@@ -96,7 +111,9 @@
   X(SimpleRNNCellLayer) \
   X(SimpleRNNLayer) \
   X(SoftmaxLayer) \
+  X(SolarizationLayer) \
   X(SpatialDropout1DLayer) \
+  X(STFTSpectrogramLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TimeDistributedLayer) \
