@@ -17,6 +17,7 @@
   X(AddLayer) \
   X(AlphaDropoutLayer) \
   X(AttentionLayer) \
+  X(AugMixLayer) \
   X(AutoContrastLayer) \
   X(AverageLayer) \
   X(AveragePooling1DLayer) \
@@ -28,6 +29,7 @@
   X(CategoryEncodingLayer) \
   X(CenterCropLayer) \
   X(ConcatenateLayer) \
+  X(ContrastLimitedAdaptiveHistogramEqualizationLayer) \
   X(Conv1DLayer) \
   X(Conv1DTransposeLayer) \
   X(Conv2DLayer) \
@@ -37,6 +39,7 @@
   X(Cropping1DLayer) \
   X(Cropping2DLayer) \
   X(Cropping3DLayer) \
+  X(CutMixLayer) \
   X(DenseFeaturesLayer) \
   X(DenseLayer) \
   X(DepthwiseConv1DLayer) \
@@ -77,27 +80,41 @@
   X(LSTMLayer) \
   X(MaskingLayer) \
   X(MaximumLayer) \
+  X(MaxNumBoundingBoxesLayer) \
   X(MaxPooling1DLayer) \
   X(MaxPooling2DLayer) \
   X(MaxPooling3DLayer) \
   X(MelSpectrogramLayer) \
   X(MinimumLayer) \
+  X(MixUpLayer) \
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
   X(NormalizationLayer) \
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
+  X(PipelineLayer) \
   X(PReLULayer) \
+  X(RandAugmentLayer) \
   X(RandomBrightnessLayer) \
   X(RandomColorDegenerationLayer) \
   X(RandomColorJitterLayer) \
   X(RandomContrastLayer) \
+  X(RandomCropLayer) \
+  X(RandomElasticTransformLayer) \
+  X(RandomErasingLayer) \
+  X(RandomFlipLayer) \
+  X(RandomGaussianBlurLayer) \
   X(RandomGrayscaleLayer) \
   X(RandomHueLayer) \
   X(RandomInvertLayer) \
+  X(RandomPerspectiveLayer) \
   X(RandomPosterizationLayer) \
+  X(RandomRotationLayer) \
   X(RandomSaturationLayer) \
   X(RandomSharpnessLayer) \
+  X(RandomShearLayer) \
+  X(RandomTranslationLayer) \
+  X(RandomZoomLayer) \
   X(ReLULayer) \
   X(RepeatVectorLayer) \
   X(RescalingLayer) \

@@ -134,7 +134,8 @@ Tensor ImageLayer::image_result(const Tensor& images,
   if (!random) return as_dtype(images, result);
   return on_batch(images, [&](const Tensor& x) {
     const Tensor y = transform_images(as_dtype(x, dtype()), *random);
-    return is_floating(result) ? as_dtype(y, result) : ops::cast(keras_ops::round(y), result);
+    if (is_floating(result)) return as_dtype(y, result);
+    return ops::cast(rounds_integers() ? keras_ops::round(y) : y, result);
   });
 }
 

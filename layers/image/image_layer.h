@@ -83,6 +83,8 @@ class ImageLayer : public Layer {
   virtual Shape output_shape(const Shape& images) const { return images; }
   // Returns the dtype of the result for images of a dtype. By default, it is that of the layer.
   virtual DType output_dtype(DType) const { return dtype(); }
+  // Returns whether results of an integer dtype are rounded; otherwise they are cut.
+  virtual bool rounds_integers() const { return true; }
   // Returns the random numbers of a call, or nothing if this call passes its input through. The
   // default returns numbers that must not be used.
   virtual std::optional<ImageRandom> draw(const CallContext& context) const;

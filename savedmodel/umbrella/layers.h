@@ -14,7 +14,14 @@
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/image/adaptive_equalization.h>
+#include <keel/layers/image/augmentation_policy.h>
+#include <keel/layers/image/mixing.h>
+#include <keel/layers/image/pipeline.h>
+#include <keel/layers/image/random_affine.h>
 #include <keel/layers/image/random_color.h>
+#include <keel/layers/image/random_region.h>
+#include <keel/layers/image/random_warp.h>
 #include <keel/layers/image/resizing.h>
 #include <keel/layers/image/tone.h>
 #include <keel/layers/interaction/interaction.h>

@@ -38,7 +38,8 @@ KerasSection layers() {
               "DepthwiseConv2D GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling2D "
               "GlobalMaxPooling3D MaxPooling2D MaxPooling3D SeparableConv2D SpatialDropout2D "
               "SpatialDropout3D UpSampling2D UpSampling3D ZeroPadding2D ZeroPadding3D")},
-       {"", words("AugMix AutoContrast CenterCrop CutMix Equalization MaxNumBoundingBoxes MixUp "
+       {"", words("AugMix AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization "
+                  "CutMix Equalization MaxNumBoundingBoxes MixUp "
                   "RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter "
                   "RandomContrast RandomCrop RandomElasticTransform RandomErasing RandomFlip "
                   "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
