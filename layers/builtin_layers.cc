@@ -17,6 +17,8 @@
   X(AddLayer) \
   X(AlphaDropoutLayer) \
   X(AttentionLayer) \
+  X(AugMixLayer) \
+  X(AutoContrastLayer) \
   X(AverageLayer) \
   X(AveragePooling1DLayer) \
   X(AveragePooling2DLayer) \
@@ -25,7 +27,9 @@
   X(BidirectionalLayer) \
   X(BruteForceRetrievalLayer) \
   X(CategoryEncodingLayer) \
+  X(CenterCropLayer) \
   X(ConcatenateLayer) \
+  X(ContrastLimitedAdaptiveHistogramEqualizationLayer) \
   X(Conv1DLayer) \
   X(Conv1DTransposeLayer) \
   X(Conv2DLayer) \
@@ -38,6 +42,7 @@
   X(Cropping1DLayer) \
   X(Cropping2DLayer) \
   X(Cropping3DLayer) \
+  X(CutMixLayer) \
   X(DenseFeaturesLayer) \
   X(DenseLayer) \
   X(DepthwiseConv1DLayer) \
@@ -52,6 +57,7 @@
   X(EmbeddingFeaturesLayer) \
   X(EmbeddingLayer) \
   X(EmbedReduceLayer) \
+  X(EqualizationLayer) \
   X(FeatureCrossLayer) \
   X(FeatureSpaceLayer) \
   X(FlattenLayer) \
@@ -80,22 +86,48 @@
   X(LSTMLayer) \
   X(MaskingLayer) \
   X(MaximumLayer) \
+  X(MaxNumBoundingBoxesLayer) \
   X(MaxPooling1DLayer) \
   X(MaxPooling2DLayer) \
   X(MaxPooling3DLayer) \
+  X(MelSpectrogramLayer) \
   X(MinimumLayer) \
+  X(MixUpLayer) \
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
   X(NormalizationLayer) \
   X(OperatorLayer) \
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
+  X(PipelineLayer) \
   X(PReLULayer) \
+  X(RandAugmentLayer) \
+  X(RandomBrightnessLayer) \
+  X(RandomColorDegenerationLayer) \
+  X(RandomColorJitterLayer) \
+  X(RandomContrastLayer) \
+  X(RandomCropLayer) \
+  X(RandomElasticTransformLayer) \
+  X(RandomErasingLayer) \
+  X(RandomFlipLayer) \
+  X(RandomGaussianBlurLayer) \
+  X(RandomGrayscaleLayer) \
+  X(RandomHueLayer) \
+  X(RandomInvertLayer) \
+  X(RandomPerspectiveLayer) \
+  X(RandomPosterizationLayer) \
+  X(RandomRotationLayer) \
+  X(RandomSaturationLayer) \
+  X(RandomSharpnessLayer) \
+  X(RandomShearLayer) \
+  X(RandomTranslationLayer) \
+  X(RandomZoomLayer) \
   X(ReLULayer) \
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
   X(ReversibleEmbeddingLayer) \
+  X(ResizingLayer) \
   X(RMSNormalizationLayer) \
   X(RNNLayer) \
   X(SeparableConv1DLayer) \
@@ -105,11 +137,13 @@
   X(SimpleRNNCellLayer) \
   X(SimpleRNNLayer) \
   X(SoftmaxLayer) \
+  X(SolarizationLayer) \
   X(SpatialDropout1DLayer) \
   X(SpatialDropout2DLayer) \
   X(SpatialDropout3DLayer) \
   X(SpectralNormalizationLayer) \
   X(StackedRNNCellsLayer) \
+  X(STFTSpectrogramLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
   X(TextVectorizationLayer) \

@@ -5,6 +5,7 @@
 #include <keel/layers/activation/activation.h>
 #include <keel/layers/attention/attention.h>
 #include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/audio/spectrogram.h>
 #include <keel/layers/convolution/conv.h>
 #include <keel/layers/convolution/conv_transpose.h>
 #include <keel/layers/convolution/depthwise_conv.h>
@@ -15,6 +16,16 @@
 #include <keel/layers/core/reversible_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
+#include <keel/layers/image/adaptive_equalization.h>
+#include <keel/layers/image/augmentation_policy.h>
+#include <keel/layers/image/mixing.h>
+#include <keel/layers/image/pipeline.h>
+#include <keel/layers/image/random_affine.h>
+#include <keel/layers/image/random_color.h>
+#include <keel/layers/image/random_region.h>
+#include <keel/layers/image/random_warp.h>
+#include <keel/layers/image/resizing.h>
+#include <keel/layers/image/tone.h>
 #include <keel/layers/interaction/interaction.h>
 #include <keel/layers/layer.h>
 #include <keel/layers/merging/merging.h>

@@ -38,14 +38,14 @@ KerasSection layers() {
               "DepthwiseConv2D GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling2D "
               "GlobalMaxPooling3D MaxPooling2D MaxPooling3D SeparableConv2D SpatialDropout2D "
               "SpatialDropout3D UpSampling2D UpSampling3D ZeroPadding2D ZeroPadding3D")},
-       {"for images",
-        words("AugMix AutoContrast CenterCrop CutMix Equalization MaxNumBoundingBoxes MixUp "
-              "RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter "
-              "RandomContrast RandomCrop RandomElasticTransform RandomErasing RandomFlip "
-              "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
-              "RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear "
-              "RandomTranslation RandomZoom Resizing Solarization")},
-       {"for audio", words("MelSpectrogram STFTSpectrogram")},
+       {"", words("AugMix AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization "
+                  "CutMix Equalization MaxNumBoundingBoxes MixUp "
+                  "RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter "
+                  "RandomContrast RandomCrop RandomElasticTransform RandomErasing RandomFlip "
+                  "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
+                  "RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear "
+                  "RandomTranslation RandomZoom Resizing Solarization")},
+       {"", words("MelSpectrogram STFTSpectrogram")},
        {"specific to Python; derive from Layer instead", words("Lambda Pipeline Wrapper")},
        {"of other libraries", words("FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper")}}};
 }

@@ -131,7 +131,7 @@ void add_section(std::ostream& out, const KerasSection& section) {
 // Functions that take functions have no records, so that no adapter names them.
 const Names kFunctionsOfFunctions = {"associative_scan", "cond",      "fori_loop", "map", "scan",
                                      "vectorized_map",   "while_loop"};
-const Names kUnrecorded = {"empty", "empty_like", "hard_swish", "swish"};
+const Names kUnrecorded = {"empty", "empty_like", "hard_swish", "image.elastic_transform", "swish"};
 
 struct RefusedFunctions {
   std::string why;
@@ -145,8 +145,7 @@ const std::vector<RefusedFunctions>& refused_functions() {
       {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`",
        {"custom_gradient", "jvp"}},
       {"specific to Python", {"vectorize"}},
-      {"for the transcription of sequences", {"ctc_decode"}},
-      {"draws random numbers", {"image.elastic_transform"}}};
+      {"for the transcription of sequences", {"ctc_decode"}}};
   return kRefused;
 }
 

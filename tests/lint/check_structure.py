@@ -40,7 +40,8 @@ FLOORS = [
     "layers",
     "layers/losses layers/serving/steps",
     "layers/metrics",
-    "layers/metrics/confusion layers/activation layers/convolution layers/core layers/merging "
+    "layers/metrics/confusion layers/activation layers/audio layers/convolution layers/core "
+    "layers/image layers/merging "
     "layers/normalization layers/pooling layers/preprocessing layers/regularization "
     "layers/reshaping layers/retrieval layers/embedding/tables",
     "layers/attention layers/interaction layers/keras_ops layers/recurrent layers/embedding "
