@@ -15,6 +15,11 @@ namespace {
 // The `training` value that layers called inside another layer inherit; empty outside of any call.
 thread_local std::optional<bool> inherited_training;
 
+ProductOperands product_operands(const DTypePolicy& policy) {
+  if (policy.bfloat16_products()) return ProductOperands::kBFloat16;
+  return policy.float16_products() ? ProductOperands::kFloat16 : ProductOperands::kUnchanged;
+}
+
 class TrainingScope {
  public:
   explicit TrainingScope(bool training) : previous_(inherited_training) {
@@ -111,9 +116,9 @@ Layer::Layer(std::string class_name, std::string& name, bool trainable, const DT
       number_(next_number()),
       dtype_policy_(dtype),
       trainable_(trainable) {
-  if (dtype.int8_weights() && !quantizes) {
+  if (dtype.quantized_weights() && !quantizes) {
     throw NotImplementedError(class_name_, " '", name_,
-                              "': int8 weights, requested by dtype policy ", dtype.name(),
+                              "': quantized weights, requested by dtype policy ", dtype.name(),
                               ", are not supported; choose another dtype policy");
   }
   name = name_;
@@ -176,7 +181,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
 
 Tensors Layer::call_with_masks(const Tensors& inputs, const CallContext& context) {
   const bool masking = supports_masking();
-  const AutocastScope products(dtype_policy_.bfloat16_products());
+  const AutocastScope products(product_operands(dtype_policy_));
   // A container passes masks on to its sublayers, even if it does not use them itself.
   const bool hide = !masking && sublayers_.empty() && any_masked(inputs);
   Tensors outputs = call(hide ? without_masks(inputs) : inputs, context);

@@ -3,6 +3,8 @@
 #include <sstream>
 #include <vector>
 
+#include <keel/layers/internal/refused_arguments.h>
+
 namespace keel {
 namespace {
 
@@ -48,9 +50,11 @@ void drop(const std::vector<Key>& keys, const std::string& class_name, Config& c
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
+      const std::string why = why_refused(class_name, key.name);
       throw NotImplementedError(
           class_name, " ", name_in(config), ": '", key.name, "' = ", to_json(*found),
-          " is not supported; set it to its default in the file, or build the model in C++");
+          " is not supported", "; ",
+          why.empty() ? "set it to its default in the file, or build the model in C++" : why);
     }
     config.erase(key.name);
   }

@@ -69,6 +69,9 @@ struct AttentionOptions {
   std::optional<Tensor> mask = {};   // bool [batch, heads, queries, keys]: which keys count
   std::optional<double> scale = {};  // default: 1 / sqrt(dim)
   bool is_causal = false;            // query i sees keys 0 to i
+  // Do not store the products (autodiff/attention_ops.h). Unset: where this is faster, for float32
+  // without bias and soft cap. If set with them, the call throws ValueError.
+  std::optional<bool> flash_attention = {};
   std::optional<double> attn_logits_soft_cap = {};  // c: products z become c tanh(z / c)
 };
 // Returns softmax(query . key) . value for query [batch, queries, heads, dim] and key and value

@@ -90,7 +90,8 @@ LayerHandle<Layer> Model::get_layer(const std::string& name) const {
 }
 
 void Model::compile(CompileOptions options) {
-  trainer_ = std::make_shared<Trainer>(std::move(options));
+  const bool scale_loss = options.auto_scale_loss && dtype_policy().float16_products();
+  trainer_ = std::make_shared<Trainer>(std::move(options), scale_loss);
 }
 
 std::shared_ptr<Optimizer> Model::optimizer() const {

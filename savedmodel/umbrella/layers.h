@@ -4,6 +4,7 @@
 
 #include <keel/layers/activation/activation.h>
 #include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/audio/spectrogram.h>
 #include <keel/layers/convolution/conv.h>
@@ -12,7 +13,9 @@
 #include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/core/kernel_quantization.h>
 #include <keel/layers/core/lambda.h>
+#include <keel/layers/core/projection.h>
 #include <keel/layers/core/reversible_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>

@@ -3,6 +3,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/reversible_embedding.h>
 #include <keel/layers/layer_types.h>

@@ -84,9 +84,8 @@ KerasSection optimizers() {
       "Optimizers",
       "keras.optimizers",
       {{"",
-        words("Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion Muon Nadam RMSprop SGD "
-              "ScheduleFreeAdamW")},
-       {"not needed in float32 and float64; use its inner_optimizer", words("LossScaleOptimizer")},
+        words("Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer Muon "
+              "Nadam RMSprop SGD ScheduleFreeAdamW")},
        {"several optimizers of one model; override train_step instead",
         words("MultiOptimizer OptimizerMap")}}};
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <keel/framework/config/config.h>
+#include <keel/layers/internal/refused_arguments.h>
 
 #include "tests/conformance/keras_api.h"
 #include "tests/conformance/known_classes.h"
@@ -24,10 +25,10 @@ classes and functions that create or serialize objects (`get`, `serialize`) are 
 A test, `replay_golden`, compares results and gradients with those of Keras. The rows "of these, not compared" list the
 names for which it has no case. Another test compares configs that layers write, with the names and values of all
 arguments, with those that Keras writes; it has cases for the layers in `tests/cases/keras_layer_configs.json`. A third
-test creates every loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
-(`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments:
-`input_axes` and `output_axes` of the initializers derived from VarianceScaling, and windows of STFT other than boxcar,
-hann, hamming and blackman.
+test creates every layer, loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
+(`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments of
+layers are listed below. Others: `input_axes` and `output_axes` of the initializers derived from VarianceScaling, and
+windows of STFT other than boxcar, hann, hamming and blackman.
 
 Files of Keras 1 and 2 are read with the names and functions of those versions. For example, ThresholdedReLU becomes a
 ReLU with a threshold. Their `hard_sigmoid` is 0.2 x + 0.5, but Keras 3 uses another slope, so it is written as a
@@ -171,6 +172,15 @@ void add_functions(std::ostream& out) {
   for (const RefusedFunctions& group : refused) add_row(out, "missing: " + group.why, group.names);
 }
 
+void add_refused_arguments(std::ostream& out) {
+  out << "\n## Refused arguments of layers\n\nThese arguments may have their defaults only; other "
+         "values raise an error with the reason.\n\n| layer | argument | reason |\n|---|---|---|\n";
+  for (const RefusedArgument& refused : refused_arguments()) {
+    out << "| `" << refused.class_name << "` | `" << refused.argument << "` | " << refused.why
+        << " |\n";
+  }
+}
+
 }  // namespace
 
 // fit() returns the History.
@@ -186,6 +196,7 @@ std::string keras_coverage_page() {
   out << kIntroduction;
   for (const KerasSection& section : keras_api()) add_section(out, section);
   add_functions(out);
+  add_refused_arguments(out);
   return out.str();
 }
 
