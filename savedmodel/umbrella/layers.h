@@ -11,6 +11,7 @@
 #include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/functional/clone_model.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/interaction.h>
