@@ -19,6 +19,10 @@ class ModelCloner {
       return functional(*graph, options_.input_tensors);
     }
     if (const auto* sequence = dynamic_cast<const SequentialModel*>(&model)) {
+      if (options_.call_function) {
+        throw ValueError("clone_model: a Sequential such as '", model.name(),
+                         "' only lists its layers; use call_function with Functional models");
+      }
       return sequential(*sequence, options_.input_tensors);
     }
     const bool plain = !options_.clone_function && !options_.call_function &&

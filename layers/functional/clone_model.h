@@ -30,8 +30,8 @@ struct CloneModelOptions {
 // that the model calls several times are cloned once. A model that is neither Functional nor
 // Sequential is made from its config.
 //
-// Throws ValueError if another model is given options, or if input_tensors do not fit, and
-// NotImplementedError if a layer has no config.
+// Throws ValueError if another model is given options or a Sequential a call_function, and if
+// input_tensors do not fit. Throws NotImplementedError if a layer has no config.
 ModelHandle clone_model(const Model& model, const CloneModelOptions& options = {});
 // Does the same for a handle.
 inline ModelHandle clone_model(const ModelHandle& model, const CloneModelOptions& options = {}) {

@@ -46,7 +46,6 @@ class Model : public Layer {
   // Returns the layer with this name, or at this position of layers(). A negative index counts from
   // the end. Throws ValueError if there is none.
   LayerHandle<Layer> get_layer(const std::string& name) const;
-  LayerHandle<Layer> get_layer(const char* name) const { return get_layer(std::string(name)); }
   LayerHandle<Layer> get_layer(int64_t index) const;
 
   // Sets the optimizer, losses and metrics that fit and evaluate use, for the current strategy.

@@ -60,6 +60,9 @@ TEST(CloneModelTest, SequencesKeepTheirInput) {
   ASSERT_EQ(clone->weights().size(), 2U) << "it is built";
   copy_weights(*model, *clone);
   EXPECT_EQ(values_of(clone(Tensors(counting(2, 3)))), values_of(model(Tensors(counting(2, 3)))));
+  const auto call = [](const LayerHandle<Layer>& layer, const Tensors& inputs,
+                       const CallOptions& options) { return layer(inputs, options); };
+  EXPECT_THROW(clone_model(model, {.call_function = call}), ValueError);
   const Sequential later({.layers = {layers::Dense({.units = 2})}});
   EXPECT_FALSE(clone_model(later)->built());
 }
