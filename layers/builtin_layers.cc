@@ -184,8 +184,9 @@ namespace layers {
 Config serialize(const Layer& layer) {
   Config config = layer.get_config();
   if (config.find("trainable") != nullptr) config.set("trainable", layer.trainable());
-  return Config::dict({{"class_name", layer.class_name()},
-                       {"config", to_keras(layer.class_name(), std::move(config))}});
+  const std::string class_name = layer_registry().name_of(layer);
+  Config values = to_keras(class_name, std::move(config));
+  return Config::dict({{"class_name", class_name}, {"config", std::move(values)}});
 }
 
 LayerHandle<Layer> deserialize(const Config& config) {

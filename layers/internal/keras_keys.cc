@@ -53,7 +53,7 @@ void drop(const std::vector<Key>& keys, const std::string& class_name, Config& c
       const std::string why = why_refused(class_name, key.name);
       throw NotImplementedError(
           class_name, " ", name_in(config), ": '", key.name, "' = ", to_json(*found),
-          " is not supported", "; ",
+          " is not supported; ",
           why.empty() ? "set it to its default in the file, or build the model in C++" : why);
     }
     config.erase(key.name);

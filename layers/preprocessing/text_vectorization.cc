@@ -1,6 +1,8 @@
 #include <keel/layers/preprocessing/text_vectorization.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include <keel/autodiff/operation.h>
@@ -14,21 +16,97 @@ namespace {
 
 constexpr int64_t kTextsPerBlock = 64;
 
-// Throws ValueError unless the value is unset or one of the names.
-void check_name(const std::optional<std::string>& value, const char* option,
-                const std::vector<std::string>& names, const std::string& caller) {
-  if (!value || std::ranges::find(names, *value) != names.end()) return;
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "'" : ", '") + name + "'";
-  throw ValueError(caller, ": ", option, " must be one of ", all, " or unset, received '", *value,
-                   "'");
+// Functions by name. Thread safe.
+template <class Function>
+class FunctionTable {
+ public:
+  explicit FunctionTable(std::map<std::string, Function> builtin)
+      : builtin_(builtin), all_(std::move(builtin)) {}
+
+  void add(const std::string& name, Function function, const char* caller) {
+    if (!function || builtin_.contains(name)) {
+      throw ValueError(caller, ": '", name, "' needs a function, and must not be a built-in name");
+    }
+    const std::lock_guard lock(mutex_);
+    all_[name] = std::move(function);
+  }
+  bool contains(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    return all_.contains(name);
+  }
+  bool is_builtin(const std::string& name) const { return builtin_.contains(name); }
+  // Returns the function of a value of `option`. Throws ValueError for an unknown name.
+  Function get(const std::optional<std::string>& name, const char* option,
+               const std::string& caller) const {
+    if (!name) return {};
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(*name);
+    if (found != all_.end()) return found->second;
+    std::string names;
+    for (const auto& [known, function] : all_) names += (names.empty() ? "'" : ", '") + known + "'";
+    throw ValueError(caller, ": ", option, " must be one of ", names, " or unset, received '",
+                     *name, "'");
+  }
+
+ private:
+  const std::map<std::string, Function> builtin_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Function> all_;
+};
+
+FunctionTable<StandardizeFunction>& standardize_functions() {
+  const auto steps = [](bool lower, bool strip) {
+    return [=](const std::string& text) { return standardized(text, lower, strip); };
+  };
+  static FunctionTable<StandardizeFunction> table(
+      {{"lower", steps(true, false)},
+       {"strip_punctuation", steps(false, true)},
+       {"lower_and_strip_punctuation", steps(true, true)}});
+  return table;
+}
+
+FunctionTable<SplitFunction>& split_functions() {
+  static FunctionTable<SplitFunction> table(
+      {{"whitespace", [](const std::string& text) { return split_whitespace(text); }},
+       {"character", [](const std::string& text) { return split_characters(text); }}});
+  return table;
+}
+
+// Returns the form in which Keras writes functions, or the name of a built-in one.
+template <class Function>
+Config function_config(const FunctionTable<Function>& table,
+                       const std::optional<std::string>& name) {
+  if (!name) return {};
+  if (table.is_builtin(*name)) return *name;
+  return Config::dict({{"module", "builtins"},
+                       {"class_name", "function"},
+                       {"config", *name},
+                       {"registered_name", "function"}});
+}
+
+// Replaces the form in which Keras writes functions by the name.
+template <class Function>
+void read_function(const FunctionTable<Function>& table, const char* key, Config& config) {
+  const Config* const value = config.find(key);
+  if (value == nullptr || !value->is_dict()) return;
+  const Config* const stored = value->find("config");
+  const std::string name = stored != nullptr && stored->is_string() ? stored->string() : "";
+  if (!table.contains(name)) {
+    const Config* const layer = config.find("name");
+    throw NotImplementedError("TextVectorization ", layer == nullptr ? Config() : *layer, ": ", key,
+                              " is the Python function '", name,
+                              "', which cannot be run; write it in C++ and call register_", key,
+                              "_function(\"", name, "\", function)");
+  }
+  config.set(key, name);
 }
 
 void check_text_options(const TextVectorizationOptions& options, const std::string& caller) {
-  check_name(options.standardize, "standardize",
-             {"lower", "strip_punctuation", "lower_and_strip_punctuation"}, caller);
-  check_name(options.split, "split", {"whitespace", "character"}, caller);
-  check_name(options.output_mode, "output_mode", {"int", "multi_hot", "count", "tf_idf"}, caller);
+  const std::vector<std::string> modes = {"int", "multi_hot", "count", "tf_idf"};
+  if (std::ranges::find(modes, options.output_mode) == modes.end()) {
+    throw ValueError(caller, ": output_mode must be 'int', 'multi_hot', 'count' or 'tf_idf', ",
+                     "received '", options.output_mode, "'");
+  }
   const bool is_int = options.output_mode == "int";
   if (options.ngrams) {
     const std::vector<int64_t>& widths = options.ngrams->values();
@@ -86,6 +164,14 @@ Tensor padded_ids(const RaggedTensor& ids, const Shape& batch, std::optional<int
 
 }  // namespace
 
+void register_standardize_function(const std::string& name, StandardizeFunction function) {
+  standardize_functions().add(name, std::move(function), "register_standardize_function");
+}
+
+void register_split_function(const std::string& name, SplitFunction function) {
+  split_functions().add(name, std::move(function), "register_split_function");
+}
+
 NgramWidths::NgramWidths(int64_t n) : values_(std::max<int64_t>(n, 0)), is_list_(false) {
   std::iota(values_.begin(), values_.end(), 1);
 }
@@ -115,18 +201,16 @@ TextVectorizationLayer::TextVectorizationLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       caller_("TextVectorization " + name()),
-      lookup_(lookup_options(options_, name())) {}
+      lookup_(lookup_options(options_, name())),
+      standardize_(standardize_functions().get(options_.standardize, "standardize", caller_)),
+      split_(split_functions().get(options_.split, "split", caller_)) {}
 
 std::shared_ptr<TextVectorizationLayer> TextVectorizationLayer::from_config(const Config& config) {
-  for (const char* key : {"standardize", "split"}) {
-    const Config* const value = config.find(key);
-    if (value == nullptr || !value->is_dict()) continue;
-    const Config* const name = config.find("name");
-    throw NotImplementedError("TextVectorization ", name == nullptr ? Config() : *name, ": ", key,
-                              " is a Python function, which cannot be run; set it to null and ",
-                              "prepare the strings before the layer");
-  }
-  return std::make_shared<TextVectorizationLayer>(keel::from_config<Options>(config, kClassName));
+  Config with_names = config;
+  read_function(standardize_functions(), "standardize", with_names);
+  read_function(split_functions(), "split", with_names);
+  return std::make_shared<TextVectorizationLayer>(
+      keel::from_config<Options>(with_names, kClassName));
 }
 
 Config TextVectorizationLayer::get_config() const {
@@ -134,7 +218,10 @@ Config TextVectorizationLayer::get_config() const {
   const Config lookup = lookup_->get_config();
   decode(lookup["vocabulary"], options.vocabulary);
   decode(lookup["idf_weights"], options.idf_weights);
-  return to_config(options);
+  Config out = to_config(options);
+  out.set("standardize", function_config(standardize_functions(), options.standardize));
+  out.set("split", function_config(split_functions(), options.split));
+  return out;
 }
 
 void TextVectorizationLayer::check_inputs(const TensorSpec& spec) const {
@@ -190,13 +277,9 @@ TensorLike TextVectorizationLayer::symbolic_output(const TensorSpec& spec) const
 
 std::vector<std::string> TextVectorizationLayer::tokens_of_text(
     std::span<const std::string> text) const {
-  const std::string steps = options_.standardize.value_or("");
-  const bool lower = steps.starts_with("lower"), strip = steps.ends_with("strip_punctuation");
   std::vector<std::string> out;
-  for (const std::string& part : text) out.push_back(standardized(part, lower, strip));
-  if (options_.split) {
-    out = *options_.split == "whitespace" ? split_whitespace(out[0]) : split_characters(out[0]);
-  }
+  for (const std::string& part : text) out.push_back(standardize_ ? standardize_(part) : part);
+  if (split_) out = split_(out[0]);
   return options_.ngrams ? ngrams(out, options_.ngrams->values()) : out;
 }
 

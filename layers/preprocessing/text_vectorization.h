@@ -1,6 +1,7 @@
 // TextVectorization: maps texts to the indices of their tokens (keras.layers.TextVectorization).
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -32,14 +33,25 @@ class NgramWidths {
 Config encode(const NgramWidths& widths);
 void decode(const Config& config, NgramWidths& widths);
 
+// Functions of your own for the options standardize and split.
+using StandardizeFunction = std::function<std::string(const std::string& text)>;
+using SplitFunction = std::function<std::vector<std::string>(const std::string& text)>;
+// Make TextVectorization accept the name of a function, for example "clean" or "Package>clean".
+// Files hold the name, as those of Keras hold the name of a Python function. A function of the same
+// name is replaced for layers that are made later. Functions may be called by several threads at
+// once. Throw ValueError for an empty function and for a built-in name. Thread safe.
+void register_standardize_function(const std::string& name, StandardizeFunction function);
+void register_split_function(const std::string& name, SplitFunction function);
+
 // Options of TextVectorization.
 struct TextVectorizationOptions {
   std::optional<int64_t> max_tokens = {};  // maximum size for adapt(), including special tokens
-  // "lower", "strip_punctuation" or both; unset: texts are not changed
+  // "lower", "strip_punctuation", both, or the name of a registered function; unset: no change
   std::optional<std::string> standardize = "lower_and_strip_punctuation";
-  std::optional<std::string> split = "whitespace";  // or "character"; unset: texts are tokens
-  std::optional<NgramWidths> ngrams = {};           // unset: tokens are single words or characters
-  std::string output_mode = "int";                  // or "multi_hot", "count", "tf_idf"
+  // "whitespace", "character", or the name of a registered function; unset: texts are tokens
+  std::optional<std::string> split = "whitespace";
+  std::optional<NgramWidths> ngrams = {};  // unset: tokens are single words or characters
+  std::string output_mode = "int";         // or "multi_hot", "count", "tf_idf"
   // For "int": cut or pad all texts to this number of tokens. Unset: pad to the longest of a call.
   std::optional<int64_t> output_sequence_length = {};
   bool pad_to_max_tokens = false;                           // make encodings of depth max_tokens
@@ -97,8 +109,8 @@ class TextVectorizationLayer final : public Layer {
   // - a vocabulary, max_tokens and weights that StringLookup rejects.
   // Throws NotImplementedError for another encoding than "utf-8".
   explicit TextVectorizationLayer(Options options);
-  // Throws NotImplementedError for a function as standardize or split, which files of Keras may
-  // name.
+  // Throws NotImplementedError, with its name, for a Python function as standardize or split for
+  // which no function is registered.
   static std::shared_ptr<TextVectorizationLayer> from_config(const Config& config);
 
   // Rebuilds the vocabulary from the tokens of the texts: by descending frequency, then by
@@ -135,6 +147,8 @@ class TextVectorizationLayer final : public Layer {
   const Options options_;
   const std::string caller_;
   const layers::StringLookup lookup_;
+  const StandardizeFunction standardize_;  // empty if texts are not changed
+  const SplitFunction split_;              // empty if texts are tokens
 };
 
 namespace layers {

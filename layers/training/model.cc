@@ -89,6 +89,16 @@ LayerHandle<Layer> Model::get_layer(const std::string& name) const {
                    "'; the layers of the model are: ", known);
 }
 
+LayerHandle<Layer> Model::get_layer(int64_t index) const {
+  const std::vector<LayerHandle<Layer>> all = layers();
+  const int64_t position = index < 0 ? index + std::ssize(all) : index;
+  if (position < 0 || position >= std::ssize(all)) {
+    throw ValueError("Model.get_layer: index ", index, " is out of range; the model has ",
+                     all.size(), " layers");
+  }
+  return all[position];
+}
+
 void Model::compile(CompileOptions options) {
   const bool scale_loss = options.auto_scale_loss && dtype_policy().float16_products();
   trainer_ = std::make_shared<Trainer>(std::move(options), scale_loss);
@@ -207,7 +217,20 @@ void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
 }
 
 std::vector<MetricHandle> Model::metrics() const {
-  return compiled() ? in_use()->metrics().all() : std::vector<MetricHandle>();
+  std::vector<MetricHandle> out;
+  if (compiled()) out = in_use()->metrics().all();
+  out.insert(out.end(), added_metrics_.begin(), added_metrics_.end());
+  return out;
+}
+
+void Model::add_metric(MetricHandle metric) {
+  for (const MetricHandle& other : metrics()) {
+    if (other->name() == metric->name()) {
+      throw ValueError("Model.add_metric: the model has a metric named '", metric->name(),
+                       "'; choose another name");
+    }
+  }
+  added_metrics_.push_back(std::move(metric));
 }
 
 void Model::reset_metrics() { trainer("reset_metrics").reset(*this); }

@@ -7,10 +7,10 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/internal/node_results.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/dialect/keras_interactions.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
-#include <keel/savedmodel/keras/internal/node_results.h>
 
 namespace keel {
 namespace {

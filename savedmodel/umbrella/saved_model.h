@@ -3,4 +3,5 @@
 
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/keras/for_keras.h>
+#include <keel/savedmodel/model_json.h>
 #include <keel/savedmodel/saved_model.h>

@@ -5,3 +5,4 @@
 #include <keel/layers/utils/arrays.h>
 #include <keel/layers/utils/datasets.h>
 #include <keel/layers/utils/feature_space.h>
+#include <keel/layers/utils/saving.h>

@@ -29,6 +29,8 @@ std::vector<int64_t> ids(const TextVectorization& layer, const Words& texts) {
   return layer(strings(texts)).to_vector<int64_t>();
 }
 
+Words split_by_nothing(const std::string& text) { return {text}; }
+
 TEST(TextVectorizationTest, TextsBecomePaddedIds) {
   const TextVectorization layer({.vocabulary = {{"the", "fox"}}});
   const Tensor y = layer(strings({"The FOX, the dog!", " fox\t", "..."}));
@@ -163,9 +165,9 @@ TEST(TextVectorizationTest, RejectsInvalidOptions) {
     return message_of<ValueError>([&] { TextVectorization{options}; });
   };
   EXPECT_THAT(rejected({.standardize = "upper"}),
-              HasSubstr("standardize must be one of 'lower', 'strip_punctuation'"));
+              HasSubstr("standardize must be one of 'lower', 'lower_and_strip_punctuation'"));
   EXPECT_THAT(rejected({.split = "words"}), HasSubstr("split must be one of"));
-  EXPECT_THAT(rejected({.output_mode = "one_hot"}), HasSubstr("output_mode must be one of"));
+  EXPECT_THAT(rejected({.output_mode = "one_hot"}), HasSubstr("output_mode must be 'int'"));
   EXPECT_THAT(rejected({.ngrams = 0}), HasSubstr("ngrams must be positive"));
   EXPECT_THAT(rejected({.ngrams = NgramWidths({2, -1})}), HasSubstr("ngrams must be positive"));
   EXPECT_THAT(rejected({.output_sequence_length = 0}), HasSubstr("must be positive"));
@@ -178,14 +180,39 @@ TEST(TextVectorizationTest, RejectsInvalidOptions) {
   EXPECT_THROW(TextVectorization({.encoding = "latin-1"}), NotImplementedError);
 }
 
-TEST(TextVectorizationTest, FunctionsInFilesAreRejectedByTheNameOfTheLayer) {
-  const auto text = message_of<NotImplementedError>([] {
-    layers::deserialize(parse_json(R"({"class_name": "TextVectorization", "config": {
-        "name": "words", "standardize": {"module": "builtins", "class_name": "function",
-        "config": "clean", "registered_name": "function"}}})"));
-  });
+// A config as Keras writes it.
+Config config_with_function(const std::string& name) {
+  return parse_json(R"({"class_name": "TextVectorization", "config": {"name": "words",
+      "standardize": {"module": "builtins", "class_name": "function", "config": ")" +
+                    name + R"(", "registered_name": "function"}, "vocabulary": ["x", "a x"],
+      "split": null}})");
+}
+
+TEST(TextVectorizationTest, PythonFunctionsAreRejectedWithTheirName) {
+  const auto text = message_of<NotImplementedError>(
+      [] { layers::deserialize(config_with_function("Package>unknown")); });
   EXPECT_THAT(text, HasSubstr("words"));
-  EXPECT_THAT(text, HasSubstr("standardize is a Python function"));
+  EXPECT_THAT(text, HasSubstr("standardize is the Python function 'Package>unknown'"));
+}
+
+TEST(TextVectorizationTest, RegisteredFunctionsReplaceThoseOfPython) {
+  register_standardize_function("TextVectorizationTest>x",
+                                [](const std::string& text) { return text.substr(0, 2) + "x"; });
+  register_split_function("TextVectorizationTest>commas", [](const std::string& text) {
+    const size_t comma = text.find(',');
+    return Words{text.substr(0, comma), text.substr(comma + 1)};
+  });
+  const auto layer = layers::deserialize(config_with_function("TextVectorizationTest>x"));
+  EXPECT_THAT(layer(strings({"a bc", ""})).to_vector<int64_t>(), ElementsAre(3, 2));
+  const Config config = layers::serialize(*layer);
+  EXPECT_EQ(config["config"]["standardize"],
+            config_with_function("TextVectorizationTest>x")["config"]["standardize"]);
+  EXPECT_NO_THROW(layers::deserialize(config));
+  const TextVectorization commas(
+      {.standardize = {}, .split = "TextVectorizationTest>commas", .vocabulary = {{"a", "b c"}}});
+  EXPECT_THAT(ids(commas, {"b c,a"}), ElementsAre(3, 2));
+  EXPECT_THROW(register_split_function("character", split_by_nothing), ValueError);
+  EXPECT_THROW(register_standardize_function("empty", {}), ValueError);
 }
 
 TEST(TextVectorizationTest, RejectsInvalidInputs) {

