@@ -32,7 +32,8 @@ void register_lambda_function(const std::string& name, LambdaFunction function);
 
 // Refers to a function in a config: by its name, or by Python code that Keras has written.
 struct FunctionReference {
-  FunctionReference() = default;
+  FunctionReference() = default;  // to no function
+  // Refer to a registered function.
   FunctionReference(std::string name_) : name(std::move(name_)) {}  // NOLINT: implicit
   FunctionReference(const char* name_) : name(name_) {}             // NOLINT: implicit
   std::string name = {};  // as registered; empty for Python code

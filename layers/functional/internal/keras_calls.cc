@@ -126,11 +126,12 @@ KerasCall keras_call(const std::string& class_name, const Tensors& inputs) {
   const CallSignature signature = call_signature(class_name);
   switch (signature.form) {
     case CallForm::kSeparate:
+      return attention_call(class_name, signature.form, inputs);
     case CallForm::kList:
-      if (inputs.is_dict() && inputs.entries().contains(signature.parameters[0].name)) {
+      if (inputs.is_leaf() ||
+          (inputs.is_dict() && inputs.entries().contains(signature.parameters[0].name))) {
         return flagged_call(signature, inputs);
       }
-      if (inputs.is_leaf()) return flagged_call(signature, inputs);
       return attention_call(class_name, signature.form, inputs);
     case CallForm::kSpread:
       return spread_call(signature, inputs);
