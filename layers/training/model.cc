@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/training/compile/internal/compile_config.h>
 #include <keel/layers/training/internal/loop.h>
 #include <keel/layers/training/internal/predict_step.h>
@@ -82,13 +83,11 @@ class Model::Run {
 Model::~Model() = default;
 
 LayerHandle<Layer> Model::get_layer(const std::string& name) const {
-  std::string known;
   for (const auto& layer : layers()) {
     if (layer->name() == name) return layer;
-    known += (known.empty() ? "" : ", ") + layer->name();
   }
-  throw ValueError("Model.get_layer: no layer is named '", name,
-                   "'; the layers of the model are: ", known);
+  throw ValueError("Model.get_layer: no layer is named '", name, "'; the layers of the model are: ",
+                   joined(layers(), [](const auto& layer) { return layer->name(); }));
 }
 
 void Model::compile(CompileOptions options) {

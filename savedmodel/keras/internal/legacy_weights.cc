@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
 namespace keel {
@@ -96,12 +97,6 @@ void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
     datasets.erase(it);
   }
   if (datasets.empty()) stored.datasets = std::move(ordered);
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
 }
 
 class Matcher {
