@@ -40,7 +40,7 @@ void check_ids(const char* caller, std::span<const int64_t> ids, int64_t rows) {
   if (kernels::all_in_range(ids, rows)) return;
   const auto at = std::ranges::find_if(ids, [rows](int64_t id) { return id < 0 || id >= rows; });
   throw ValueError(caller, ": id ", *at, " is outside the table of ", rows, " rows at position ",
-                   at - ids.begin(), "; ids must be in [0, rows)");
+                   at - ids.begin());
 }
 
 void check_splits(const char* caller, std::span<const int64_t> splits, int64_t n) {
