@@ -5,6 +5,7 @@
 namespace keel {
 namespace {
 
+// Flattens nested lists: Keras writes arrays of any rank, such as the mean of Normalization.
 void append_numbers(const Config& config, std::vector<double>& out) {
   if (!config.is_list()) {
     out.push_back(config.number());
@@ -34,6 +35,7 @@ std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller)
     }
     out.push_back(shape.normalize_axis(axis));
   }
+  // Sorted, so that the result depends on the set of axes only, and equal axes are neighbors.
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
     throw ValueError(caller, ": an axis is listed twice for shape ", shape,

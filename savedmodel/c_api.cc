@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/savedmodel/internal/c_tensors.h>
 #include <keel/savedmodel/keras/signature.h>
@@ -98,12 +99,11 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
 
   const Served& at(const char* caller, const char* name) const {
     const std::string wanted = name == nullptr ? keel::kServingDefault : name;
-    std::string names;
     for (const Served& s : served) {
       if (s.name == wanted) return s;
-      names += (names.empty() ? "" : ", ") + s.name;
     }
-    throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ", names);
+    throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ",
+                     keel::joined(served, &Served::name));
   }
 
   const Served& for_examples(const char* caller) const {
@@ -137,13 +137,11 @@ int64_t rows_of(const TensorLike& value) {
 }
 
 const NamedSpec& spec_named(const char* caller, const Served& served, const char* name) {
-  std::string names;
   for (const NamedSpec& input : served.inputs) {
     if (input.name == name) return input;
-    names += (names.empty() ? "" : ", ") + input.name;
   }
   throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "'; it has {",
-                   names, "}");
+                   keel::joined(served.inputs, &NamedSpec::name), "}");
 }
 
 Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,

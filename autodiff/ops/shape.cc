@@ -4,6 +4,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -172,10 +173,8 @@ std::vector<int> normalized_permutation(const Shape& x, std::span<const int> per
   std::vector<int> all(x.rank());
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all) {
-    std::string text;
-    for (int axis : permutation) text += (text.empty() ? "" : ", ") + std::to_string(axis);
-    throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {", text,
-                     "}");
+    throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {",
+                     joined(permutation, [](int axis) { return std::to_string(axis); }), "}");
   }
   return out;
 }

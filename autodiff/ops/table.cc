@@ -40,7 +40,7 @@ void check_ids(const char* caller, std::span<const int64_t> ids, int64_t rows) {
   if (kernels::all_in_range(ids, rows)) return;
   const auto at = std::ranges::find_if(ids, [rows](int64_t id) { return id < 0 || id >= rows; });
   throw ValueError(caller, ": id ", *at, " is outside the table of ", rows, " rows at position ",
-                   at - ids.begin(), "; ids must be in [0, rows)");
+                   at - ids.begin());
 }
 
 void check_splits(const char* caller, std::span<const int64_t> splits, int64_t n) {
@@ -68,6 +68,7 @@ class Gather final : public Op {
     const auto n = static_cast<int64_t>(ids.size());
     if (out.size() == 0) return {out};
     visit_any(params.dtype(), [&]<class T>(const T&) {
+      // The rows of a variable may lie between those of its slots, `step` elements apart.
       const auto [from, step] = params.rows<T>();
       T* to = out.mutable_data<T>().data();
       if constexpr (std::floating_point<T>) {
@@ -284,10 +285,12 @@ class EmbeddingPool final : public Op {
         dispatch1(Unpool(combiner_, args.inputs[1].size()),
                   with_weights({args.output_gradients[0].dense(), args.inputs[2]}, weights));
     std::vector<Gradient> out(args.inputs.size());
+    // A dense gradient would have the size of the table.
     out[0] = IndexedSlices{
         .ids = args.inputs[1], .values = values, .dense_shape = args.input_specs[0].shape};
     return out;
   }
+  // The gradient reads the ids, the splits and the weights, but not the table.
   Retain retain() const override { return {.inputs = 14, .outputs = 0}; }
 
  private:

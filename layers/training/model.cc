@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/training/compile/internal/compile_config.h>
 #include <keel/layers/training/internal/fit_loop.h>
 #include <keel/layers/training/internal/predict_step.h>
@@ -80,13 +81,11 @@ class Model::Run {
 Model::~Model() = default;
 
 LayerHandle<Layer> Model::get_layer(const std::string& name) const {
-  std::string known;
   for (const auto& layer : layers()) {
     if (layer->name() == name) return layer;
-    known += (known.empty() ? "" : ", ") + layer->name();
   }
-  throw ValueError("Model.get_layer: no layer is named '", name,
-                   "'; the layers of the model are: ", known);
+  throw ValueError("Model.get_layer: no layer is named '", name, "'; the layers of the model are: ",
+                   joined(layers(), [](const auto& layer) { return layer->name(); }));
 }
 
 LayerHandle<Layer> Model::get_layer(int64_t index) const {

@@ -9,6 +9,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
 #include <keel/framework/update_rule.h>
@@ -40,11 +41,9 @@ bool any_gradient(const std::vector<GradientKind>& forms) {
 void check_any_gradient(const std::string& caller, const std::vector<GradientKind>& forms,
                         const std::vector<Variable>& variables) {
   if (any_gradient(forms)) return;
-  std::string paths;
-  for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
   throw ValueError(
-      caller,
-      ": none of these variables has a gradient; check that the loss depends on them: ", paths);
+      caller, ": none of these variables has a gradient; check that the loss depends on them: ",
+      joined(variables, &Variable::path));
 }
 
 // The variables of a call, grouped by what the step does to them. Virtual variables are omitted;

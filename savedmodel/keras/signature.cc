@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
@@ -166,9 +168,8 @@ struct Signature::Plan {
   }
 
   [[noreturn]] void throw_name_mismatch(const Tensors& dict) const {
-    std::string names;
-    for (const auto& input : inputs) names += (names.empty() ? "" : ", ") + input.first;
-    throw ValueError(kCaller, ": requires the inputs {", names, "}, received ", dict.structure());
+    throw ValueError(kCaller, ": requires the inputs {", joined(std::views::keys(inputs)),
+                     "}, received ", dict.structure());
   }
 
   Tensors structured(const std::vector<TensorLike>& values) const {

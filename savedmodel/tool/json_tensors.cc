@@ -27,6 +27,7 @@ T value_of(const Config& config) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return config.is_bool() ? config.boolean() : config.integer() != 0;
   } else if constexpr (std::is_floating_point_v<T>) {
+    // Infinities are kept, but a finite number must not become one.
     const double value = config.number();
     if (std::isfinite(value) && std::abs(value) > std::numeric_limits<T>::max()) {
       throw ValueError(value, " is out of range for ", DTypeOf<T>::kValue, "; use a wider dtype");
@@ -90,6 +91,7 @@ std::string json_value(T value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_floating_point_v<T>) {
+    // JSON has no such numbers. Python's json module writes and reads these names.
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
     return number_text(value);
@@ -121,6 +123,7 @@ std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* 
   } catch (const TypeError&) {
     throw IoError(path, ": expected a list of tensors under \"", key, "\"");
   }
+  // A file that cannot be parsed is an IoError; errors of one tensor keep their type and name it.
   std::vector<NamedTensor> out;
   for (const Config& entry : list.items()) {
     std::string name = str(key, " ", out.size());

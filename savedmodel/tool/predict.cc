@@ -1,5 +1,6 @@
 // keel predict: computes a model's predictions for the inputs in files.
 #include <iostream>
+#include <ranges>
 
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/text.h>
@@ -66,10 +67,9 @@ std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(flags.inputs) == InputKind::kRecords;
   const std::optional<std::string> requested = flags.signature;
-  std::string names;
+  const std::string names = joined(std::views::keys(all));
   std::vector<std::string> fitting;
   for (const auto& [name, signature] : all) {
-    names += (names.empty() ? "" : ", ") + name;
     const bool fits = requested ? name == *requested
                       : records ? takes_examples(signature)
                                 : name == kServingDefault;

@@ -152,7 +152,8 @@ TEST(EinsumTest, RejectsIncompatibleEquationsAndShapes) {
     EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
   }
   EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
-            "einsum: shapes (2, 3) and (2, 3) do not match the equation ab,bc->ac");
+            "einsum: shapes (2, 3) and (2, 3) do not match the equation ab,bc->ac; "
+            "axes with one letter must have one length");
 }
 
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {

@@ -109,7 +109,7 @@ void EngineTables::check(const std::vector<FeatureBatch>& features) const {
         std::ranges::find_if(ids, [&](int64_t id) { return id < 0 || id >= table.rows; });
     throw ValueError("EmbeddingEngine: feature ", f, ": id ", *bad, " at position ",
                      bad - ids.begin(), " is outside table '", table.name, "' of ", table.rows,
-                     " rows; ids must be in [0, rows)");
+                     " rows");
   }
 }
 

@@ -58,6 +58,8 @@ EmbeddingFeaturesLayer::EmbeddingFeaturesLayer(Options options)
   }
 }
 
+// May be called before the layer is built, for example to restore the tables. A table is created by
+// the first call.
 const std::map<std::string, Variable>& EmbeddingFeaturesLayer::tables() {
   for (const auto& [name, table] : configs_) {
     if (tables_.contains(name)) continue;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/legacy_arrays.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
@@ -81,12 +82,6 @@ void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
   }
   const std::set<std::string> all(ordered.begin(), ordered.end());
   if (all.size() == stored.names.size()) stored.datasets = std::move(ordered);
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
 }
 
 class Matcher {

@@ -218,7 +218,7 @@ void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
     const auto id = static_cast<int64_t>(ids[i]);
     if (id < limit && (id >= 0 || lookup.prunes)) continue;
     throw InvalidIdError(lookup.caller, ": id ", id, " at position ", i,
-                         " is outside the table of ", limit, " rows; ids must be in [0, rows)");
+                         " is outside the table of ", limit, " rows");
   }
 }
 
