@@ -184,6 +184,11 @@ std::string prefix(int flags, size_t json_size = 0) {
           static_cast<char>(json_size >> 8)};
 }
 
+// A field of a protobuf message that has a length.
+std::string field(int number, const std::string& data) {
+  return static_cast<char>(number << 3 | 2) + std::string(1, static_cast<char>(data.size())) + data;
+}
+
 // Requests for the model with an input of each dtype and a sparse one, in JSON and binary.
 void write_kinds(const Corpus& requests) {
   struct Kind {
@@ -259,6 +264,43 @@ void write_serving(const fs::path& folder) {
            "bPOST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
            "Expect: 100-continue\r\n\r\n3;x=1\r\nabc\r\n0\r\nT: 1\r\n\r\n");
   write_requests(requests);
+  const Corpus bodies(folder / "serving_inflate"), paths(folder / "serving_path"),
+      calls(folder / "serving_rpc");
+  bodies.add("deflate", std::string(1, '\0') + compressed("{\"instances\": [1, 2]}", kZlib));
+  bodies.add("gzip", std::string(1, '\1') + compressed(std::string(3000, ' '), kGzip));
+  int number = 0;
+  for (const char* path : {"/v1/models/m/versions/1", "/v1/models/m/labels/l/metadata", "/metrics",
+                           "/v2/models/%6d/versions/l/ready", "/v2/repository/models/m/load", "/",
+                           "/v1/models/m:predict\n{}", "/v2/models/m/infer\n{\"inputs\": []}"}) {
+    for (char method : {'\0', '\2'}) paths.add(str(number++), std::string(1, method) + path);
+  }
+  const std::string spec = field(1, field(1, "m"));
+  for (int method = 0; method < 14; ++method) {
+    const std::string choice(1, static_cast<char>(method));
+    calls.add(str("spec", method), choice + spec);
+    calls.add(str("name", method), choice + field(1, "m"));
+  }
+  const auto entry = [](const std::string& name, const std::string& tensor) {
+    return field(2, field(1, name) + field(2, tensor));
+  };
+  const auto shape = [](std::string_view dims) {
+    std::string out;
+    for (char dim : dims) out += field(2, std::string("\x08") + dim);
+    return field(2, out);
+  };
+  const auto tensor = [&](char dtype, std::string_view dims, const std::string& values) {
+    return std::string("\x08") + dtype + shape(dims) + values;
+  };
+  const std::string floats = field(4, std::string(8, '\1')), words = field(8, "a");
+  calls.add("predict",
+            std::string(1, '\0') + spec + entry("x", tensor(1, "\1\2", floats)) +
+                entry("word", tensor(7, "\1", words)) +
+                entry("seen.values", tensor(9, "\1", field(10, "\3"))) +
+                entry("seen.row_splits", tensor(9, "\2", field(10, std::string("\0\1", 2)))));
+  const std::string feature =
+      field(1, field(1, "x") + field(2, field(2, field(1, std::string(8, '\1')))));
+  calls.add("regress",
+            std::string(1, '\2') + spec + field(2, field(1, field(1, field(1, feature)))));
 }
 
 }  // namespace

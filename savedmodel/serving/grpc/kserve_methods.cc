@@ -86,7 +86,7 @@ int64_t timeout_of(const InferParameters& parameters) {
 
 template <class T, class Wide>
 void read_list(const RepeatedField<Wide>& list, const RequestTensor& tensor, TensorCollector& to) {
-  if (std::vector<int64_t>* const integers = to.begin_integers(tensor)) {
+  if (IntegerList* const integers = to.begin_integers(tensor)) {
     integers->insert(integers->end(), list.begin(), list.end());
     return;
   }

@@ -152,6 +152,10 @@ void ModelVersion::run(const ServedSignature& signature, std::span<const InputVa
   if (same_rows && !inputs.empty()) check_output_size(inputs[0].rows());
   if (!signature.takes_examples && plan_fills_floats_ && same_rows) return run_plan(inputs, out);
   Tensors::Dict values;
+  int64_t copied = 0;
+  for (const InputValues& input : inputs) copied += bytes_of(input.view());
+  MemoryBudget::take(static_cast<size_t>(copied));
+  MemoryBudget::give(static_cast<size_t>(copied));
   for (const InputValues& input : inputs) values.emplace(input.info().name, copy_of(input.view()));
   const Tensors results = runs_.at(signature.name)(Tensors(std::move(values)));
   out.outputs.clear();

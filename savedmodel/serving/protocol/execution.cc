@@ -79,6 +79,8 @@ void compute_request(RequestTrace& trace, const ServedSignature& signature,
   if (trace.timeout_ns > 0 && trace.timeout_ns < INT64_MAX - trace.received_ns) {
     deadline_ns = std::min(deadline_ns, trace.received_ns + trace.timeout_ns);
   }
+  // The rows of other requests may be joined in this thread.
+  const MemoryBudget::Scope unlimited(MemoryBudget::kUnlimited);
   const BatchTimes times =
       version.batching()->run(version, signature, inputs, deadline_ns, outputs);
   trace.waited_ns = times.waited_ns;

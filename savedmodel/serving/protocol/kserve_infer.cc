@@ -128,7 +128,7 @@ class InferReader {
 void InferReader::read_json_data(JsonReader& json, JsonTensor& tensor) {
   if (tensor.part == nullptr) collector_.find(tensor);
   try {
-    if (std::vector<int64_t>* const integers = collector_.begin_integers(tensor)) {
+    if (IntegerList* const integers = collector_.begin_integers(tensor)) {
       read_integers(json, *integers, true);
     } else {
       read_flat(json, collector_.values_of(tensor));

@@ -8,6 +8,7 @@
 #include <keel/savedmodel/serving/base/json_reader.h>
 #include <keel/savedmodel/serving/base/json_text.h>
 #include <keel/savedmodel/serving/base/log.h>
+#include <keel/savedmodel/serving/base/memory_budget.h>
 #include <keel/savedmodel/serving/protocol/kserve_infer.h>
 #include <keel/savedmodel/serving/protocol/metrics_page.h>
 #include <keel/savedmodel/serving/protocol/model_lookup.h>
@@ -215,6 +216,7 @@ void Router::predict(const HttpRequest& request, const Target& target, Api api,
       trace.deadline_ns = request.read_ns + timeout;
     }
     const std::string_view body = decoded_body(request, options_.body_bytes, memory);
+    const MemoryBudget::Scope budget(MemoryBudget::of_body(body.size()));
     size_t json_size = std::string_view::npos;
     json = body;
     if (api == Api::kInfer) {

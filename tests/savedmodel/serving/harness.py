@@ -17,6 +17,7 @@ ctest runs fewer repetitions than the specification names. Environment variables
     KEEL_SERVING_OVERLOAD_PERCENT=90    S-167  on a machine without other work
     KEEL_SERVING_REFUSAL_MS=10          S-167  on a machine without other work: p90 of a refusal
     KEEL_SERVING_REFUSED_REQUESTS=10000 S-151  requests of which many are refused or late
+    KEEL_SERVING_BODY_MIB=64            S-162  size of bodies that need much memory
     KEEL_SERVING_HALF_REQUESTS=10000    S-166  clients that vanish
     KEEL_SERVING_BITS_ROWS=100000       S-184  rows, and KEEL_SERVING_EQUAL_SWAPS=100 swaps
     KEEL_SERVING_MODEL_MUTATIONS=100000 S-191  mutated model files

@@ -28,7 +28,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from harness import (FILES, KEEL, ROW, WORK, age, break_version, config, folder, fresh, in_threads, main, number,
+from harness import (FILES, KEEL, ROW, WORK, age, break_version, config, folder, fresh, in_threads, main, model_base, number,
                      refused, repeated, run, sanitized, serve, shop_server, slow_base, slow_body, slow_rows, step, value)
 from server import Server, publish, until
 
@@ -608,6 +608,45 @@ def limits_s161_rows_and_headers():
         assert b" 431 " in out
         out, _ = server.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70000 + b"\r\n\r\n")
         assert b" 431 " in out
+
+
+def limits_s162_memory_of_a_request():
+    """Bodies whose values take many times their bytes in memory: at most 8 times the body, and 400."""
+    size = number("KEEL_SERVING_BODY_MIB", 16) << 20
+    ones = [{"seen": [], "tags": [0.0]}]
+
+    def filled(begin, piece, end):
+        return begin + piece * ((size - len(begin) - len(end)) // len(piece)) + end
+
+    row = b'{"' + b'":1,"'.join(b"%x" % i for i in range(size // 100000 // 7)) + b'":1},'
+    bodies = {
+        "strings": ("kinds", "predict", filled(b'{"inputs": {"text": [["",', b'"",', b'""]]}}')),
+        "integers": ("kinds", "predict", filled(b'{"inputs": {"i64": [[0,', b"0,", b"0]]}}")),
+        "splits": ("same", "predict", filled(b'{"inputs": {"seen": {"row_splits": [0,', b"0,", b'0], "values": []}}}')),
+        "sparse": ("same", "predict", filled(b'{"instances": [{"seen": [], "tags": [0,', b"0,", b"0]}]}")),
+        "indices": ("same", "predict", filled(b'{"inputs": {"tags": {"indices": [[0,0],', b"[0,0],", b"[0,0]]}}}")),
+        "features": ("plain", "regress", filled(b'{"examples": [', row, b"{}]}")),
+        "context": ("plain", "regress", b'{"context": ' + row[:-1] + b', "examples": [' + b"{}," * 99998 + b"{}]}"),
+        "feature": ("plain", "regress", filled(b'{"examples": [{"a": ["",', b'"",', b'""]}]}'))}
+    text = "model_config_list {" + "".join(
+        f'config {{ name: "{m}" base_path: "{model_base(FILES / f"{m}.keras")}" }}' for m in ("kinds", "same", "plain")) + "}"
+    with Server(KEEL, f"--model_config_file={config('memory', text)}") as server:
+        assert server.request("POST", "/v1/models/same:predict", {"instances": ones}).status == 200
+        status = pathlib.Path(f"/proc/{server.process.pid}/status")
+        for name, (model, verb, body) in bodies.items():
+            for headers in ({}, {"Content-Encoding": "gzip"}) if name == "strings" else ({},):
+                pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # forgets the peak
+                before = server.rss_kib()
+                sent = gzip.compress(body, 1) if headers else body
+                answer = server.request("POST", f"/v1/models/{model}:{verb}", sent, headers)
+                peak = int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) - before
+                print(f"{name}: {len(body) >> 20} MiB, {answer.status}, {peak / 1024:.0f} MiB, "
+                      f"{peak * 1024 / max(len(body), size // 2):.1f} times; {answer.text[:90]}")
+                assert answer.status == 400, (name, answer.text[:500])
+                assert peak * 1024 <= 8 * max(len(body), size) or sanitized(), (name, peak)
+    # Values that need little for their size are not refused: 20,000 rows.
+    with Server(KEEL, "--model_name=step", f"--model_base_path={folder('limits', 1)}") as server:
+        assert server.predict("step", [ROW] * 20000).status == 200
 
 
 def limits_s163_time_out():
