@@ -544,4 +544,56 @@ Tensor elastic_transform(const Tensor& images, const ElasticOptions& options) {
   });
 }
 
+namespace {
+
+// Returns smooth random displacements [batch, height, width].
+Tensor displacements(const Shape& shape, const ElasticOptions& options, uint64_t purpose) {
+  std::vector<float> noise(shape.size());
+  const RandomStream stream{.seed = options.seed.value_or(0), .purpose = purpose};
+  stream.normal(noise, 0, 0, static_cast<float>(options.sigma));
+  const int64_t size = static_cast<int64_t>(6 * options.sigma) | 1;
+  const Tensor blurred =
+      gaussian_blur(Tensor::from(noise, shape + Shape{1}), size, {options.sigma, options.sigma});
+  return ops::scale(ops::reshape(blurred, shape), options.alpha);
+}
+
+}  // namespace
+
+Tensor elastic_transform(const Tensor& images, const ElasticOptions& options) {
+  if (options.interpolation != "bilinear" && options.interpolation != "nearest") {
+    throw ValueError("elastic_transform: interpolation must be bilinear or nearest, received '",
+                     options.interpolation, "'");
+  }
+  if (!(options.sigma > 0)) {
+    throw ValueError("elastic_transform: sigma must be positive, received ", options.sigma);
+  }
+  return on_batch("elastic_transform", images, options.data_format, [&](const Tensor& x) {
+    const int64_t batch = x.dim(0), height = x.dim(1), width = x.dim(2);
+    const Shape plane = {batch, height, width};
+    const DType dtype = floating(x).dtype();
+    const auto grid = [&](int64_t n, const Shape& shape) {
+      return ops::reshape(arange(n, {}, 1, DType::kFloat32), shape);
+    };
+    const Tensor down = displacements(plane, options, 0) + grid(height, {1, height, 1});
+    const Tensor across = displacements(plane, options, 1) + grid(width, {1, 1, width});
+    const int order = options.interpolation == "bilinear" ? 1 : 0;
+    std::vector<Tensor> out;
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto of_image = [&](const Tensor& t) {
+        return ops::reshape(ops::slice(t, 0, b, 1), {height, width});
+      };
+      const Tensor coordinates = ops::cast(ops::stack({of_image(down), of_image(across)}), dtype);
+      std::vector<Tensor> channels;
+      for (int64_t c = 0; c < x.dim(3); ++c) {
+        const Tensor channel =
+            ops::reshape(ops::slice(ops::slice(x, 0, b, 1), 3, c, 1), {height, width});
+        channels.push_back(
+            map_coordinates(channel, coordinates, order, options.fill_mode, options.fill_value));
+      }
+      out.push_back(ops::stack(channels, 2));
+    }
+    return ops::stack(out);
+  });
+}
+
 }  // namespace keel::keras_ops::image

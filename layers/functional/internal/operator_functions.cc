@@ -17,7 +17,7 @@ namespace keel {
 namespace {
 
 namespace K = keras_ops;
-using Arguments = OperatorArguments;
+using Given = OperatorArguments;
 using Table = std::map<std::string, OperatorFunction>;
 
 std::vector<std::string> words(const std::string& text) {
@@ -28,7 +28,7 @@ std::vector<std::string> words(const std::string& text) {
 }
 
 void add(Table& table, const char* name, const char* parameters,
-         std::function<Tensors(const Arguments&)> compute) {
+         std::function<Tensors(const Given&)> compute) {
   table.emplace(name, OperatorFunction{words(parameters), std::move(compute)});
 }
 
@@ -71,25 +71,25 @@ void add_unary(Table& table) {
                                                {"tan", K::tan},
                                                {"tanh", K::tanh}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x", [f = function](const Arguments& a) { return Tensors(f(a.tensor("x"))); });
+    add(table, name, "x", [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
   }
-  add(table, "round", "x decimals", [](const Arguments& a) {
+  add(table, "round", "x decimals", [](const Given& a) {
     return Tensors(K::round(a.tensor("x"), static_cast<int>(a.integer("decimals", 0))));
   });
   add(table, "zeros_like", "x",
-      [](const Arguments& a) { return Tensors(K::zeros_like(a.tensor("x"))); });
+      [](const Given& a) { return Tensors(K::zeros_like(a.tensor("x"))); });
   add(table, "ones_like", "x",
-      [](const Arguments& a) { return Tensors(K::ones_like(a.tensor("x"))); });
-  add(table, "gelu", "x approximate", [](const Arguments& a) {
+      [](const Given& a) { return Tensors(K::ones_like(a.tensor("x"))); });
+  add(table, "gelu", "x approximate", [](const Given& a) {
     return Tensors(K::gelu(a.tensor("x"), !a.has("approximate") || a.flag("approximate")));
   });
   add(table, "elu", "x alpha",
-      [](const Arguments& a) { return Tensors(K::elu(a.tensor("x"), a.number("alpha", 1))); });
-  add(table, "leaky_relu", "x negative_slope", [](const Arguments& a) {
+      [](const Given& a) { return Tensors(K::elu(a.tensor("x"), a.number("alpha", 1))); });
+  add(table, "leaky_relu", "x negative_slope", [](const Given& a) {
     return Tensors(K::leaky_relu(a.tensor("x"), a.number("negative_slope", 0.2)));
   });
   add(table, "cast", "x dtype",
-      [](const Arguments& a) { return Tensors(K::cast(a.tensor("x"), a.dtype())); });
+      [](const Given& a) { return Tensors(K::cast(a.tensor("x"), a.dtype())); });
 }
 
 void add_binary(Table& table) {
@@ -113,7 +113,7 @@ void add_binary(Table& table) {
                                                 {"subtract", K::subtract},
                                                 {"true_divide", K::true_divide}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x1 x2", [f = function](const Arguments& a) {
+    add(table, name, "x1 x2", [f = function](const Given& a) {
       return Tensors(f(a.operand("x1"), a.operand("x2")));
     });
   }
@@ -127,41 +127,41 @@ void add_reductions(Table& table) {
       {"sum", K::sum},  {"var", K::var},   {"logsumexp", K::logsumexp},
       {"max", K::amax}, {"min", K::amin}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x axis keepdims", [f = function](const Arguments& a) {
+    add(table, name, "x axis keepdims", [f = function](const Given& a) {
       return Tensors(f(a.tensor("x"), a.axes(), a.flag("keepdims")));
     });
   }
-  add(table, "prod", "x axis keepdims", [](const Arguments& a) {
+  add(table, "prod", "x axis keepdims", [](const Given& a) {
     return Tensors(K::prod(a.tensor("x"), a.axes(), a.flag("keepdims")));
   });
   for (const bool greatest : {true, false}) {
-    add(table, greatest ? "argmax" : "argmin", "x axis keepdims", [greatest](const Arguments& a) {
+    add(table, greatest ? "argmax" : "argmin", "x axis keepdims", [greatest](const Given& a) {
       const Tensor x = a.tensor("x");
       return Tensors(greatest ? K::argmax(x, a.axis(), a.flag("keepdims"))
                               : K::argmin(x, a.axis(), a.flag("keepdims")));
     });
   }
   add(table, "cumsum", "x axis",
-      [](const Arguments& a) { return Tensors(K::cumsum(a.tensor("x"), a.axis())); });
-  const auto last = [](const Arguments& a) { return a.has("axis") ? a.axes() : K::Axes(-1); };
+      [](const Given& a) { return Tensors(K::cumsum(a.tensor("x"), a.axis())); });
+  const auto last = [](const Given& a) { return a.has("axis") ? a.axes() : K::Axes(-1); };
   add(table, "softmax", "x axis",
-      [last](const Arguments& a) { return Tensors(K::softmax(a.tensor("x"), last(a))); });
+      [last](const Given& a) { return Tensors(K::softmax(a.tensor("x"), last(a))); });
   add(table, "log_softmax", "x axis",
-      [last](const Arguments& a) { return Tensors(K::log_softmax(a.tensor("x"), last(a))); });
+      [last](const Given& a) { return Tensors(K::log_softmax(a.tensor("x"), last(a))); });
   add(table, "normalize", "x axis order",
-      [last](const Arguments& a) { return Tensors(K::normalize(a.tensor("x"), last(a))); });
+      [last](const Given& a) { return Tensors(K::normalize(a.tensor("x"), last(a))); });
 }
 
 Tensor swapped_if(const Tensor& x, bool swaps) { return swaps ? K::swapaxes(x, -1, -2) : x; }
 
 void add_shapes(Table& table) {
-  const auto axis_or = [](const Arguments& a, int64_t otherwise) {
+  const auto axis_or = [](const Given& a, int64_t otherwise) {
     return static_cast<int>(a.integer("axis", otherwise));
   };
-  add(table, "reshape", "x newshape", [](const Arguments& a) {
+  add(table, "reshape", "x newshape", [](const Given& a) {
     return Tensors(K::reshape(a.tensor("x"), Shape(a.integers("newshape"))));
   });
-  add(table, "transpose", "x axes", [](const Arguments& a) {
+  add(table, "transpose", "x axes", [](const Given& a) {
     std::vector<int> axes;
     if (a.has("axes")) {
       for (const int64_t axis : a.integers("axes")) axes.push_back(static_cast<int>(axis));
@@ -169,48 +169,48 @@ void add_shapes(Table& table) {
     return Tensors(K::transpose(a.tensor("x"), axes));
   });
   add(table, "expand_dims", "x axis",
-      [](const Arguments& a) { return Tensors(K::expand_dims(a.tensor("x"), a.axes())); });
+      [](const Given& a) { return Tensors(K::expand_dims(a.tensor("x"), a.axes())); });
   add(table, "squeeze", "x axis",
-      [](const Arguments& a) { return Tensors(K::squeeze(a.tensor("x"), a.axes())); });
+      [](const Given& a) { return Tensors(K::squeeze(a.tensor("x"), a.axes())); });
   add(table, "flip", "x axis",
-      [](const Arguments& a) { return Tensors(K::flip(a.tensor("x"), a.axes())); });
+      [](const Given& a) { return Tensors(K::flip(a.tensor("x"), a.axes())); });
   add(table, "tile", "x repeats",
-      [](const Arguments& a) { return Tensors(K::tile(a.tensor("x"), a.integers("repeats"))); });
-  add(table, "broadcast_to", "x shape", [](const Arguments& a) {
+      [](const Given& a) { return Tensors(K::tile(a.tensor("x"), a.integers("repeats"))); });
+  add(table, "broadcast_to", "x shape", [](const Given& a) {
     return Tensors(K::broadcast_to(a.tensor("x"), Shape(a.integers("shape"))));
   });
-  add(table, "concatenate", "xs axis", [axis_or](const Arguments& a) {
+  add(table, "concatenate", "xs axis", [axis_or](const Given& a) {
     return Tensors(K::concatenate(a.tensors("xs"), axis_or(a, 0)));
   });
   add(table, "stack", "x axis",
-      [axis_or](const Arguments& a) { return Tensors(K::stack(a.tensors("x"), axis_or(a, 0))); });
+      [axis_or](const Given& a) { return Tensors(K::stack(a.tensors("x"), axis_or(a, 0))); });
   const auto listed = [](const std::vector<Tensor>& all) {
     return Tensors::list(Tensors::Items(all.begin(), all.end()));
   };
-  add(table, "split", "x indices_or_sections axis", [=](const Arguments& a) {
+  add(table, "split", "x indices_or_sections axis", [=](const Given& a) {
     return listed(K::split(a.tensor("x"), a.integer("indices_or_sections", 1), axis_or(a, 0)));
   });
   add(table, "unstack", "x num axis",
-      [=](const Arguments& a) { return listed(K::unstack(a.tensor("x"), {}, axis_or(a, 0))); });
+      [=](const Given& a) { return listed(K::unstack(a.tensor("x"), {}, axis_or(a, 0))); });
   add(table, "get_item", "x key",
-      [](const Arguments& a) { return Tensors(a.item(a.tensor("x"), "key")); });
+      [](const Given& a) { return Tensors(a.item(a.tensor("x"), "key")); });
 }
 
 void add_others(Table& table) {
-  add(table, "matmul", "x1 x2 transpose_a transpose_b", [](const Arguments& a) {
+  add(table, "matmul", "x1 x2 transpose_a transpose_b", [](const Given& a) {
     return Tensors(K::matmul(swapped_if(a.tensor("x1"), a.flag("transpose_a")),
                              swapped_if(a.tensor("x2"), a.flag("transpose_b"))));
   });
-  add(table, "clip", "x x_min x_max", [](const Arguments& a) {
+  add(table, "clip", "x x_min x_max", [](const Given& a) {
     return Tensors(K::clip(a.tensor("x"), a.operand("x_min"), a.operand("x_max")));
   });
-  add(table, "where", "condition x1 x2", [](const Arguments& a) {
+  add(table, "where", "condition x1 x2", [](const Given& a) {
     return Tensors(K::where(a.tensor("condition"), a.operand("x1"), a.operand("x2")));
   });
-  add(table, "take", "x indices axis", [](const Arguments& a) {
+  add(table, "take", "x indices axis", [](const Given& a) {
     return Tensors(K::take(a.tensor("x"), a.tensor("indices"), a.axis()));
   });
-  add(table, "one_hot", "x num_classes axis", [](const Arguments& a) {
+  add(table, "one_hot", "x num_classes axis", [](const Given& a) {
     return Tensors(K::one_hot(a.tensor("x"), a.integer("num_classes", 0),
                               static_cast<int>(a.integer("axis", -1))));
   });
