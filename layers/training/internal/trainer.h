@@ -22,8 +22,9 @@ class Trainer {
  public:
   using Batch = distribute::PerReplica<Tensors>;
 
-  // Uses the current strategy. With `scale_loss`, wraps the optimizer in a LossScaleOptimizer unless
-  // it is one; config() has the original. Throws ValueError for a loss with reduction "none".
+  // Uses the current strategy. With `scale_loss`, wraps the optimizer in a LossScaleOptimizer
+  // unless it is one; config() has the original. Throws ValueError for a loss with reduction
+  // "none".
   explicit Trainer(CompileOptions options, bool scale_loss = false);
 
   // Throws RuntimeError if the strategy used by compile() has been destroyed.
