@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
 #include <keel/autodiff/keras_ops/signal.h>
 #include <keel/autodiff/ops.h>
@@ -93,6 +94,8 @@ Tensor MelSpectrogramLayer::call(const Tensor& x, const CallContext&) {
     return Tensor::symbolic(
         {.shape = x.shape().drop_last() + Shape{options_.num_mel_bins, times}, .dtype = dtype()});
   }
+  // Keras computes spectrograms in float32 under mixed policies, too.
+  const AutocastScope exact(false);
   const keras_ops::Complex z = keras_ops::stft(
       as_dtype(x, dtype()), *options_.sequence_length, options_.sequence_stride, length,
       options_.window ? keras_ops::SignalWindow(*options_.window) : std::nullopt);

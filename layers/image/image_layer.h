@@ -27,6 +27,7 @@ namespace keel {
 class ImageRandom {
  public:
   ImageRandom() = default;  // for transformations that draw nothing
+  // Draws the numbers of a call.
   explicit ImageRandom(const RandomNumbers& numbers)
       : stream_(numbers.stream), first_(numbers.first / 4) {}
 

@@ -135,6 +135,7 @@ class RandomAffineLayer final : public OptionsLayer<OptionsType, AugmentationLay
   bool moves_pixels() const override { return true; }
 };
 
+// The layers that move pixels by an affine map.
 using RandomRotationLayer = RandomAffineLayer<"RandomRotation", RandomRotationOptions>;
 using RandomTranslationLayer = RandomAffineLayer<"RandomTranslation", RandomTranslationOptions>;
 using RandomZoomLayer = RandomAffineLayer<"RandomZoom", RandomZoomOptions>;

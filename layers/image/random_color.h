@@ -60,6 +60,7 @@ class RandomColorLayer final : public OptionsLayer<RandomColorOptions, Augmentat
   Tensor clipped(const Tensor& images) const;
 };
 
+// The layers that change colors by a factor.
 using RandomBrightnessLayer = RandomColorLayer<"RandomBrightness">;
 using RandomContrastLayer = RandomColorLayer<"RandomContrast">;
 using RandomHueLayer = RandomColorLayer<"RandomHue">;

@@ -104,7 +104,9 @@ TEST(STFTSpectrogramTest, ShapesFollowTheDataFormat) {
 }
 
 TEST(STFTSpectrogramTest, GradientsMatchFiniteDifferences) {
-  for (const char* mode : {"log", "psd", "angle", "stft", "imag"}) {
+  // The angle jumps where the imaginary part of a frequency is 0; a record of Keras checks its
+  // slope.
+  for (const char* mode : {"log", "psd", "stft", "imag"}) {
     testing_support::expect_gradients_are_slopes(
         STFTSpectrogram(
             {.mode = mode, .frame_length = 4, .window = "hamming", .dtype = DType::kFloat64}),
