@@ -46,7 +46,8 @@ FLOORS = [
     "layers/reshaping layers/retrieval layers/embedding/tables",
     "layers/attention layers/interaction layers/keras_ops layers/recurrent layers/embedding "
     "layers/feature_columns",
-    "layers/wrappers layers/embedding/distributed layers/embedding/mid_level",
+    "layers/wrappers layers/embedding/distributed",
+    "layers/embedding/mid_level",
     "layers/embedding/v1",
     "layers/training/compile",
     "layers/training",
