@@ -38,7 +38,7 @@ constexpr const char* kSeriesLayers = R"([
     "bias_axes": "d"}},
   {"class_name": "Flatten", "config": {}},
   {"class_name": "PReLU", "config": {"shared_axes": [1]}},
-  {"class_name": "RNN", "config": {"return_state": true, "cell": {"class_name": "StackedRNNCells",
+  {"class_name": "RNN", "config": {"go_backwards": true, "cell": {"class_name": "StackedRNNCells",
     "config": {"cells": [{"class_name": "LSTMCell", "config": {"units": 2}},
       {"class_name": "GRUCell", "config": {"units": 1, "reset_after": false}}]}}}},
   {"class_name": "SpectralNormalization", "config": {"power_iterations": 2, "layer":
