@@ -8,6 +8,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/lambda.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/losses/loss.h>
@@ -212,6 +213,38 @@ TEST(KerasArchiveTest, LambdasAreRejected) {
   const std::string message = message_of<ValueError>([&] { load_model(folder / "a.keras"); });
   EXPECT_THAT(message, HasSubstr("lambda"));
   EXPECT_THROW(load_model(folder / "a.keras", {.safe_mode = false}), NotImplementedError);
+}
+
+// Python code is never run; a function that is registered under the name of the layer replaces it.
+TEST(KerasArchiveTest, CodeOfALambdaLayerIsReplacedByARegisteredFunction) {
+  const TemporaryFolder folder;
+  layers::register_lambda_function(
+      "keras_archive_test_named",
+      [](const Tensors& x, const LambdaCall&) { return Tensors(ops::negative(x.tensor())); });
+  const Sequential model(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                  layers::Lambda({.function = "keras_archive_test_named", .name = "minus"})}});
+  save_model(model, folder / "a.keras");
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
+  std::string text = to_json(config_in(folder / "a.keras"));
+  const std::string from = R"({"module": "builtins", "class_name": "function", )"
+                           R"("config": "keras_archive_test_named", )"
+                           R"("registered_name": "function"})";
+  ASSERT_NE(text.find(from), std::string::npos) << text;
+  text.replace(text.find(from), from.size(),
+               R"({"class_name": "__lambda__",
+                   "config": {"code": "4wEA", "defaults": null, "closure": null}})");
+  replace_config(folder / "a.keras", text);
+  const std::string message =
+      message_of<NotImplementedError>([&] { load_model(folder / "a.keras"); });
+  EXPECT_THAT(message, HasSubstr("Lambda minus"));
+  EXPECT_THAT(message, HasSubstr(R"(register_lambda_function("minus", ...))"));
+  layers::register_lambda_function("minus", [](const Tensors& x, const LambdaCall&) {
+    return Tensors(ops::negative(x.tensor()));
+  });
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
 }
 
 TEST(KerasArchiveTest, MissingOrDamagedPartsAreErrorsThatNameTheFile) {
