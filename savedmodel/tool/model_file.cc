@@ -41,7 +41,8 @@ void check_row(const std::string& name, const TensorSpec& spec, int64_t row) {
     throw ValueError(name, ": the value is a scalar and has no rows; omit --row");
   }
   if (row < 0 || row >= spec.shape[0]) {
-    throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row);
+    throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row,
+                     "; pass one of its rows");
   }
 }
 

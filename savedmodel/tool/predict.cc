@@ -85,7 +85,7 @@ std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
   const Signature& signature = all.at(fitting[0]);
   if (records && !takes_examples(signature)) {
     throw ValueError(kPredict, ": signature '", fitting[0], "' does not take examples, as in ",
-                     flags.inputs[0]);
+                     flags.inputs[0], "; choose another with --signature");
   }
   return {fitting[0], signature};
 }
@@ -225,7 +225,8 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
   for (const NamedTensor& wanted : expected) {
     const auto at = std::ranges::find(outputs, wanted.name, &NamedTensor::name);
     if (at == outputs.end() && expected.size() > 1) {
-      throw ValueError(path, ": the model has no output '", wanted.name, "'");
+      throw ValueError(path, ": the model has no output '", wanted.name,
+                       "'; remove it from the expected values");
     }
     const NamedTensor& output = at == outputs.end() ? outputs[0] : *at;
     const std::string other = structure_difference(output.value, wanted.value);

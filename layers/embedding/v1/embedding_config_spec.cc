@@ -61,7 +61,8 @@ EmbeddingConfigSpec::EmbeddingConfigSpec(EmbeddingConfigSpecOptions options)
   const bool dicts =
       !options_.feature_to_config_dict.empty() && !options_.table_to_config_dict.empty();
   if (columns == dicts) {
-    throw ValueError(kCaller, ": set either feature_columns or both feature_to_config_dict and ",
+    throw ValueError(kCaller,
+                     ": requires either feature_columns or both feature_to_config_dict and ",
                      "table_to_config_dict, received ", columns ? "all of them" : "neither");
   }
   if (options_.partition_strategy != "div" && options_.partition_strategy != "mod") {

@@ -179,7 +179,8 @@ class Matcher {
       for (const LayerWeights& layer : layers) needed.push_back(layer.layer);
       for (const StoredLayer& layer : stored) found.push_back(layer.layer);
       throw ValueError(file_.path(), ": the model has ", needed.size(), " layers with weights (",
-                       joined(needed), "), the file has ", found.size(), " (", joined(found), ")");
+                       joined(needed), "), the file has ", found.size(), " (", joined(found),
+                       "); load a file of the same architecture, or load by name");
     }
     for (size_t i = 0; i < layers.size(); ++i) match(layers[i], stored[i]);
   }

@@ -79,7 +79,7 @@ ZipFile::ZipFile(const std::string& path, const std::string& name)
         impl->archive = zip_open(path.c_str(), ZIP_RDONLY, &error);
         if (impl->archive == nullptr) {
           throw IoError(impl->path, ": the file cannot be opened as a zip archive (",
-                        message_of(error), ")");
+                        message_of(error), "); pass a .keras file, or restore it from a copy");
         }
         return impl;
       }()) {}
@@ -187,7 +187,8 @@ void ZipFile::check(const std::vector<std::string>& entries) const {
   int error = 0;
   zip_t* const consistent = zip_open(impl_->location.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
   if (consistent == nullptr)
-    throw IoError(impl_->path, ": the archive is damaged (", message_of(error), ")");
+    throw IoError(impl_->path, ": the archive is damaged (", message_of(error),
+                  "); restore the file from a copy");
   zip_discard(consistent);
   const int64_t count = zip_get_num_entries(impl_->archive, 0);
   if (count != static_cast<int64_t>(entries.size())) {
