@@ -33,6 +33,9 @@ void MemoryBudget::take(size_t bytes) {
   budget.left -= static_cast<int64_t>(bytes);
 }
 
-void MemoryBudget::give(size_t bytes) noexcept { budget.left += static_cast<int64_t>(bytes); }
+// What an earlier request has left may be freed in a later one.
+void MemoryBudget::give(size_t bytes) noexcept {
+  budget.left = std::min(budget.left + static_cast<int64_t>(bytes), budget.limit);
+}
 
 }  // namespace keel::serving
