@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 
@@ -194,10 +195,9 @@ FunctionCall function_call(const std::string& class_name, const Config& config,
     }
   }
   for (const auto& [key, value] : arguments.entries()) {
-    const bool by_position = key.find_first_not_of("0123456789") == std::string::npos;
-    const size_t i = by_position ? std::stoul(key) : 0;
-    out.arguments.set(
-        by_position && i < function->parameters.size() ? function->parameters[i] : key, value);
+    size_t i = function->parameters.size();
+    std::from_chars(key.data(), key.data() + key.size(), i);
+    out.arguments.set(i < function->parameters.size() ? function->parameters[i] : key, value);
   }
   return out;
 }

@@ -109,8 +109,13 @@ Config key_of(const Config& node, const Config& begin, const Config& end, const 
   const int64_t shrink = mask_of(node, "shrink_axis_mask");
   const int64_t new_axis = mask_of(node, "new_axis_mask");
   const int64_t ellipsis = mask_of(node, "ellipsis_mask");
+  const size_t count = begin.items().size();
+  constexpr size_t kMost = 32;
+  if (end.items().size() != count || strides.items().size() != count || count > kMost) {
+    throw ValueError("TensorFlowOpLayer: the positions of a StridedSlice have different lengths");
+  }
   Config::List key;
-  for (size_t i = 0; i < begin.items().size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const auto is = [&](int64_t mask) { return (mask >> i & 1) != 0; };
     if (is(ellipsis)) {
       key.push_back(Config::dict({{"class_name", "__ellipsis__"}}));
@@ -120,8 +125,8 @@ Config key_of(const Config& node, const Config& begin, const Config& end, const 
       key.push_back(begin.items()[i]);
     } else {
       key.push_back(Config::dict({{"start", is(no_begin) ? Config() : begin.items()[i]},
-                                  {"stop", is(no_end) ? Config() : end.items().at(i)},
-                                  {"step", strides.items().at(i)}}));
+                                  {"stop", is(no_end) ? Config() : end.items()[i]},
+                                  {"step", strides.items()[i]}}));
     }
   }
   return key;
