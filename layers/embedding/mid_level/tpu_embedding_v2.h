@@ -29,9 +29,10 @@ struct SparseCoreEmbeddingConfig {
   // The average number of ids that one sample of a feature may have: a table may get this number
   // times its samples from the batch of one replica.
   int64_t max_ids_per_chip_per_sample = 64;
-  // By table name: the ids, and the distinct ids, that the batch of one replica may send to one
-  // sparse core. A table without an entry has no such limit.
+  // By table name: the ids that the batch of one replica may send to one sparse core. A table
+  // without an entry has no such limit.
   std::optional<std::map<std::string, int64_t>> max_ids_per_table = {};
+  // The same for distinct ids.
   std::optional<std::map<std::string, int64_t>> max_unique_ids_per_table = {};
   // If true, ids beyond a limit are dropped and counted. Otherwise they are errors (ValueError).
   bool allow_id_dropping = false;
@@ -52,8 +53,8 @@ class PreservedResult {
 
 // The result of a lookup.
 struct EmbeddingResult {
-  Tensors activations;  // packed like feature_config; float32, [output shape..., dim]
-  PreservedResult preserved;
+  Tensors activations;        // packed like feature_config; float32, [output shape..., dim]
+  PreservedResult preserved;  // for apply_gradients()
 };
 
 // The embedding tables of one feature_config. Lookups and updates are those of TPUEmbedding; the

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 
 #include <keel/layers/functional/internal/operator_functions.h>
+#include <keel/layers/functional/internal/tensorflow_nodes.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/registry.h>
 
@@ -142,7 +144,8 @@ std::optional<OperatorCall> translated(const std::string& class_name, const Conf
 }
 
 bool is_tensorflow_operator(const std::string& class_name) {
-  return class_name == "TFOpLambda" || class_name == "SlicingOpLambda";
+  return class_name == "TFOpLambda" || class_name == "SlicingOpLambda" ||
+         class_name == "TensorFlowOpLayer";
 }
 
 // Returns true if calls pass tensors as separate arguments; merging layers take them in one list.
@@ -176,7 +179,8 @@ namespace {
 // Returns the call of an operator of Keras 3, whose class is the function in camel case, or of
 // TensorFlow.
 FunctionCall function_call(const std::string& class_name, const Config& config,
-                           const Config& arguments) {
+                           const Config& arguments, int64_t tensors) {
+  if (class_name == "TensorFlowOpLayer") return from_tensorflow_node(config, tensors);
   if (is_tensorflow_operator(class_name)) {
     const Config* const function = config.find("function");
     const bool named = function != nullptr && function->is_string();
@@ -191,12 +195,18 @@ FunctionCall function_call(const std::string& class_name, const Config& config,
     }
   }
   for (const auto& [key, value] : arguments.entries()) {
-    const bool by_position = key.find_first_not_of("0123456789") == std::string::npos;
-    const size_t i = by_position ? std::stoul(key) : 0;
-    out.arguments.set(
-        by_position && i < function->parameters.size() ? function->parameters[i] : key, value);
+    size_t i = function->parameters.size();
+    std::from_chars(key.data(), key.data() + key.size(), i);
+    out.arguments.set(i < function->parameters.size() ? function->parameters[i] : key, value);
   }
   return out;
+}
+
+// Returns the name of a function of TensorFlow for an error message.
+std::string unknown_function(const FunctionCall& call) {
+  const Config* const op = call.arguments.find("op");
+  const std::string name = op != nullptr && op->is_string() ? op->string() : call.function;
+  return name.empty() ? "" : ", " + name;
 }
 
 // Returns "LogSoftmax" for "log_softmax".
@@ -253,7 +263,7 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
                                 const std::vector<Tensor>& tensors) {
   const Config* const name = config.find("name");
   const std::string text = name != nullptr && name->is_string() ? name->string() : "";
-  const FunctionCall call = function_call(class_name, config, arguments);
+  const FunctionCall call = function_call(class_name, config, arguments, std::ssize(tensors));
   try {
     if (std::optional<OperatorCall> of_keras = call_of_keras_layer(call, config, tensors)) {
       return *of_keras;
@@ -263,7 +273,7 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
   }
   if (operator_function(call.function) == nullptr) {
     throw NotImplementedError(caller, ": the operator ", class_name, " (", text,
-                              is_tensorflow_operator(class_name) ? ", " + call.function : "",
+                              unknown_function(call),
                               ") of the graph has no equivalent layer; wrap it in a layer");
   }
   const Config options = Config::dict({{"function", call.function}, {"arguments", call.arguments}});

@@ -22,7 +22,8 @@ bool is_operator(const Config& entry);
 
 // Returns the layer call equivalent to an operator of a graph, called with `arguments` (see
 // OperatorNode) and the tensors that they refer to. The operator is a class of Keras 3 with its
-// config, or a TFOpLambda or SlicingOpLambda of Keras 2 with the name of its function.
+// config, or a TFOpLambda or SlicingOpLambda of Keras 2 with the name of its function, or a
+// TensorFlowOpLayer with a node of TensorFlow's graph.
 //
 // Arithmetic on tensors of the same rank or on a tensor and a constant, concatenation, reshaping
 // and activations become layers of Keras. Other functions that operator_function() has become an

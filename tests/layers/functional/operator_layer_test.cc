@@ -1,5 +1,5 @@
-// Tests layers/functional/internal/operator_arguments.cc, operator_functions.cc and
-// operator_layer.cc.
+// Tests layers/functional/internal/operator_arguments.cc, operator_functions.cc, operator_layer.cc
+// and tensorflow_nodes.cc.
 #include <keel/layers/functional/internal/operator_layer.h>
 
 #include <cmath>
@@ -161,6 +161,53 @@ TEST(OperatorLayerTest, SeveralResultsAndGradientsPass) {
   const Tensor y = model(x);
   EXPECT_EQ(values_of(tape.input_gradient(ops::sum(y), {x})[0].dense()),
             (Floats{3, 0, 1, -6, 0, 4}));
+}
+
+// A node of TensorFlow 2.1 with the input "x" [batch, 2, 3], called with it `count` times.
+Floats of_node(const std::string& node, const std::string& constants, int count = 1) {
+  std::string quoted;
+  for (const char c : node) quoted += c == '"' ? "\\\"" : std::string(1, c);
+  std::string call;
+  for (int i = 0; i < count; ++i) call += str(i == 0 ? "" : ", ", R"(["x", 0, 0, {}])");
+  const LayerHandle<Layer> model = layers::deserialize(parse_json(
+      R"({"class_name": "Model", "config": {"name": "m", "layers": [
+       {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
+        "batch_input_shape": [null, 2, 3], "dtype": "float32", "sparse": false, "ragged": false},
+        "inbound_nodes": []},
+       {"class_name": "TensorFlowOpLayer", "name": "op", "config": {"name": "op",
+        "trainable": true, "dtype": "float32", "node_def": ")" +
+      quoted + R"(", "constants": )" + constants + R"(}, "inbound_nodes": [[)" + call + R"(]]}],
+       "input_layers": [["x", 0, 0]], "output_layers": [["op", 0, 0]]}})"));
+  return values_of(model(Tensors(floats(kX, {1, 2, 3}))));
+}
+
+TEST(OperatorLayerTest, NodesOfTensorFlowAreRead) {
+  EXPECT_EQ(of_node(R"({"name": "Mul", "op": "Mul", "input": ["x", "Mul/y"],
+                        "attr": {"T": {"type": "DT_FLOAT"}}})",
+                    R"({"1": 2.0})"),
+            (Floats{2, -4, 6, 8, 10, -12}));
+  EXPECT_EQ(of_node(R"({"name": "sub", "op": "Sub", "input": ["sub/x", "x"], "attr": {}})",
+                    R"({"0": 1.0})"),
+            (Floats{0, 3, -2, -3, -4, 7}));
+  EXPECT_EQ(of_node(R"({"name": "AddV2", "op": "AddV2", "input": ["x", "x"]})", "{}", 2),
+            (Floats{2, -4, 6, 8, 10, -12}));
+  EXPECT_EQ(of_node(R"({"name": "Sum", "op": "Sum", "input": ["x", "Sum/axes"],
+                        "attr": {"keep_dims": {"b": true}}})",
+                    R"({"1": [2]})"),
+            (Floats{2, 3}));
+  EXPECT_EQ(
+      of_node(R"({"name": "c", "op": "ConcatV2", "input": ["x", "x", "a"]})", R"({"2": 1})", 2)
+          .size(),
+      12U);
+  // x[:, 1, ::2]
+  EXPECT_EQ(of_node(R"({"name": "s", "op": "StridedSlice", "input": ["x", "b", "e", "s"],
+                        "attr": {"begin_mask": {"i": "5"}, "end_mask": {"i": "5"},
+                                 "shrink_axis_mask": {"i": "2"}, "new_axis_mask": {"i": "0"}}})",
+                    R"({"1": [0, 1, 0], "2": [0, 2, 0], "3": [1, 1, 2]})"),
+            (Floats{4, -6}));
+  EXPECT_THAT(message_of<NotImplementedError>(
+                  [] { of_node(R"({"name": "s", "op": "Strange", "input": ["x"]})", "{}"); }),
+              HasSubstr("Strange"));
 }
 
 TEST(OperatorLayerTest, UnknownFunctionsAreRejectedByName) {

@@ -21,7 +21,8 @@ struct StoredModel {
   std::string config = {};
   std::vector<StoredLayer> layers = {};
   std::string training = {};
-  std::string backend = "tensorflow";  // empty: none
+  std::string backend = "tensorflow";                          // empty: none
+  std::vector<std::pair<std::string, Tensor>> optimizer = {};  // weights of the optimizer
 };
 
 // Writes a file.
@@ -52,6 +53,15 @@ inline void write(const std::string& path, const StoredModel& model) {
     layers.push_back(layer.name);
   }
   out.lists.push_back({.object = root, .attribute = "layer_names", .values = layers});
+  std::vector<std::string> slots;
+  for (const auto& [name, value] : model.optimizer) {
+    if (slots.empty()) out.groups.emplace_back("/optimizer_weights");
+    slots.push_back(name);
+    out.datasets.push_back({"/optimizer_weights/" + name, [held = value] { return held; }});
+  }
+  if (!slots.empty()) {
+    out.lists.push_back({"/optimizer_weights", "weight_names", slots});
+  }
   write_hdf5("test", path, out);
 }
 

@@ -2,6 +2,7 @@
 // Theano.
 #include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -312,6 +313,26 @@ TEST(Keras1DialectTest, MergeComputesWhatItsModeNames) {
   }
   EXPECT_THAT(message_of<NotImplementedError>([&] { model_of("cos"); }),
               HasSubstr("Merge merge_1: 'mode' = \"cos\""));
+}
+
+// Keras 1 names slots after graph variables, so that the optimizer starts anew.
+TEST(Keras1DialectTest, ACompiledModelTrainsWithFreshSlots) {
+  const TemporaryFolder folder;
+  const std::string one = R"("batch_input_shape": [null, 1], "input_dtype": "float32", )";
+  write(folder / "a.h5",
+        {.version = "1.2.2",
+         .config = sequential(dense("a", 1, one)),
+         .layers = {{"a", {{"a_W", floats({1}, {1, 1})}}}},
+         .training = R"({"optimizer_config": {"class_name": "SGD", "config": {"lr": 0.25,
+             "momentum": 0.5, "decay": 0.0, "nesterov": false}}, "loss": "mse",
+             "metrics": ["accuracy"], "sample_weight_mode": null, "loss_weights": null})",
+         .backend = "",
+         .optimizer = {{"Variable_3:0", floats({0}, {})}, {"param_1", floats({9}, {1, 1})}}});
+  const ModelHandle model = load_model(folder / "a.h5");
+  ASSERT_TRUE(model->compiled());
+  // The gradient of (2 w - 1)^2 is 4 for w = 1.
+  model->fit(floats({2}, {1, 1}), floats({1}, {1, 1}), {.epochs = 1});
+  EXPECT_EQ(model->weights()[0].read().item<float>(), 0);
 }
 
 TEST(Keras1DialectTest, OldArgumentsAreRenamed) {

@@ -290,6 +290,58 @@ TEST(KerasDialectTest, SlashesInLayerNamesAreRemoved) {
   EXPECT_EQ(names, (std::vector<std::string>{"in_x", "block_dense_1", "block_dense"}));
 }
 
+// Keras 3 allows "\\" in names, which Windows also writes between the groups of a file.
+TEST(KerasDialectTest, BackslashesInLayerNamesAreKept) {
+  const TemporaryFolder folder;
+  const Tensor x = layers::input({.shape = {1}, .name = "in\\x"});
+  const Tensor y = Dense({.units = 1, .use_bias = false, .name = "block\\dense"})(x);
+  const Functional model(
+      {.inputs = x,
+       .outputs = Dense({.units = 1, .use_bias = false, .name = "block_dense"})(y),
+       .name = "m\\n"});
+  model->weights()[0].assign(floats({2}, {1, 1}));
+  model->weights()[1].assign(floats({5}, {1, 1}));
+  for (const char* name : {"a.h5", "a.keras"}) {
+    save_model(model, folder / name);
+    const ModelHandle same = load_model(folder / name);
+    EXPECT_EQ(values_of(same(floats({3}, {1, 1}))), Floats{30}) << name;
+    EXPECT_EQ(same->layers()[1]->name(), "block\\dense");
+    EXPECT_EQ(same->name(), "m\\n");
+  }
+  for (const char* name : {"a.weights.h5", "b.h5"}) {
+    save_weights(*model, folder / name);
+    const ModelHandle other = load_model(folder / "a.keras");
+    for (const Variable& weight : other->weights()) weight.assign(floats({0}, {1, 1}));
+    load_weights(*other, folder / name);
+    EXPECT_EQ(values_of(other(floats({3}, {1, 1}))), Floats{30}) << name;
+  }
+}
+
+// Keras 2.13 to 2.15 allow "/" in names, also in archives.
+TEST(KerasDialectTest, SlashesInLayerNamesOfArchivesAreRemoved) {
+  const TemporaryFolder folder;
+  const Tensor x = layers::input({.shape = {1}, .name = "x"});
+  const Tensor y = Dense({.units = 1, .use_bias = false, .name = "block%dense"})(x);
+  const Functional model({.inputs = x, .outputs = y, .name = "m"});
+  model->weights()[0].assign(floats({7}, {1, 1}));
+  save_model(model, folder / "a.keras");
+  const ZipFile archive(folder / "a.keras");
+  {
+    ZipWriter out(folder / "b.keras");
+    for (const std::string& entry : archive.entries()) {
+      std::string text = archive.read(entry, 1 << 20);
+      if (entry == "config.json") {
+        for (size_t at = 0; (at = text.find('%', at)) != std::string::npos;) text[at] = '/';
+      }
+      out.add(entry, std::move(text));
+    }
+    out.finish();
+  }
+  const ModelHandle read = load_model(folder / "b.keras");
+  EXPECT_EQ(read->layers()[1]->name(), "block_dense");
+  EXPECT_EQ(values_of(read(floats({3}, {1, 1}))), Floats{21});
+}
+
 // The weight names of Keras 1. Its weights files have no version.
 TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
   const TemporaryFolder folder;
