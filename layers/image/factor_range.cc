@@ -21,6 +21,11 @@ std::pair<double, double> decode_pair(const Config& config) {
   return {items[0].number(), items[1].number()};
 }
 
+void check_set(const FactorRange& range, const std::string& argument) {
+  if (!range.is_set())
+    throw ValueError(argument, " is not set; pass a number or a pair of numbers");
+}
+
 [[noreturn]] void throw_out_of_range(const FactorRange& range, double lowest, double highest,
                                      const std::string& argument) {
   throw ValueError(argument, " must be a number or a pair of numbers in [", lowest, ", ", highest,
@@ -31,6 +36,7 @@ std::pair<double, double> decode_pair(const Config& config) {
 
 FactorRange FactorRange::symmetric(double lowest, double highest,
                                    const std::string& argument) const {
+  check_set(*this, argument);
   if (is_pair_) {
     // As in Keras, the ends of a pair may lie outside.
     if (!(low_ <= highest && high_ >= lowest)) {
@@ -44,6 +50,7 @@ FactorRange FactorRange::symmetric(double lowest, double highest,
 }
 
 FactorRange FactorRange::within(double lowest, double highest, const std::string& argument) const {
+  check_set(*this, argument);
   for (const double end : {low_, high_}) {
     if (!(end >= lowest && end <= highest)) throw_out_of_range(*this, lowest, highest, argument);
   }
@@ -53,6 +60,7 @@ FactorRange FactorRange::within(double lowest, double highest, const std::string
 }
 
 Config encode(const FactorRange& range) {
+  if (!range.is_set()) return {};
   if (!range.is_pair()) return encode_number(range.low());
   return encode_pair(range.low(), range.high());
 }

@@ -19,7 +19,7 @@ namespace keel {
 
 // Options of RandomRotation.
 struct RandomRotationOptions {
-  FactorRange factor = 0.0;                   // required; turns in [-1, 1]; x means [-x, x]
+  FactorRange factor = {};                    // required; turns in [-1, 1]; x means [-x, x]
   std::string fill_mode = "reflect";          // see the top of this file
   std::string interpolation = "bilinear";     // or "nearest"
   std::optional<int64_t> seed = {};           // unset: the next stream of set_random_seed
@@ -42,8 +42,8 @@ struct RandomRotationOptions {
 
 // Options of RandomTranslation.
 struct RandomTranslationOptions {
-  FactorRange height_factor = 0.0;    // required; shift down, in heights; see RandomAffineLayer
-  FactorRange width_factor = 0.0;     // required; shift to the right, in widths
+  FactorRange height_factor = {};     // required; shift down, in heights; see RandomAffineLayer
+  FactorRange width_factor = {};      // required; shift to the right, in widths
   std::string fill_mode = "reflect";  // see the top of this file
   std::string interpolation = "bilinear";     // or "nearest"
   std::optional<int64_t> seed = {};           // unset: the next stream of set_random_seed
@@ -67,7 +67,7 @@ struct RandomTranslationOptions {
 
 // Options of RandomZoom.
 struct RandomZoomOptions {
-  FactorRange height_factor = 0.0;               // required; see RandomAffineLayer
+  FactorRange height_factor = {};                // required; see RandomAffineLayer
   std::optional<FactorRange> width_factor = {};  // unset: the zoom of the height
   std::string fill_mode = "reflect";             // see the top of this file
   std::string interpolation = "bilinear";        // or "nearest"
@@ -108,16 +108,15 @@ struct RandomShearOptions {
 
 // Moves the pixels of each image by its own affine map. Numbers are drawn evenly from their ranges;
 // a number x stands for the range [-x, x].
-//   RandomRotation     turns counterclockwise around the center by 2 pi times a number from
-//   `factor` RandomTranslation  moves down and to the right by numbers from height_factor and
-//   width_factor,
-//                      in [-1, 1], times the size of the image
+//   RandomRotation     turns counterclockwise around the center, by 2 pi times a number from
+//                      `factor`, in [-1, 1]
+//   RandomTranslation  moves down and to the right, by numbers from height_factor and
+//                      width_factor, in [-1, 1], times the size of the image
 //   RandomZoom         shows 1 + f times the height and 1 + g times the width of the image around
-//   its
-//                      center, for f and g from height_factor and width_factor, in [-1, 1]: a
-//                      negative number zooms in
-//   RandomShear        pixel (x, y) is the one at (x + s y, t x + y), for s and t from x_factor and
-//                      y_factor, both negated with probability 1/2
+//                      its center, for f and g from height_factor and width_factor, in [-1, 1]:
+//                      a negative number zooms in
+//   RandomShear        pixel (x, y) is the one at (x + s y, t x + y), for s and t from x_factor
+//                      and y_factor, in [0, 1], both negated with probability 1/2
 template <ClassName kName, class OptionsType>
 class RandomAffineLayer final : public OptionsLayer<OptionsType, AugmentationLayer> {
  public:

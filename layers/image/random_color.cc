@@ -24,6 +24,8 @@ RandomColorOptions with_pair(RandomColorOptions options, const std::string& clas
   } else if (class_name == "RandomPosterization") {
     lowest = 1;
     highest = 8;
+  } else if (class_name == "RandomInvert" && !options.factor.is_set()) {
+    options.factor = 1.0;
   }
   options.factor = options.factor.symmetric(lowest, highest, class_name + ": factor");
   return options;

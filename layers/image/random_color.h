@@ -17,7 +17,7 @@ namespace keel {
 
 // Options of RandomColorLayer.
 struct RandomColorOptions {
-  FactorRange factor = 0.0;                   // required; range of the factor of each image
+  FactorRange factor = {};                    // required, except for RandomInvert, which has 1.0
   ValueRange value_range = {0, 255};          // of the pixels
   std::optional<int64_t> seed = {};           // unset: the next stream of set_random_seed
   std::string data_format = "channels_last";  // or "channels_first"

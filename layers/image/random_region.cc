@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <keel/autodiff/keras_ops/image.h>
-#include <keel/autodiff/keras_ops/shapes.h>
+#include <keel/autodiff/keras_ops/internal/resample.h>
 #include <keel/autodiff/ops.h>
 #include <keel/layers/image/internal/image_checks.h>
 #include <keel/layers/image/internal/rectangle.h>
@@ -21,11 +21,15 @@ RandomFlipLayer::RandomFlipLayer(Options options) : OptionsLayer(kClassName, std
 }
 
 Tensor RandomFlipLayer::transform_images(const Tensor& images, const ImageRandom& random) const {
-  std::vector<int> axes;
-  if (options_.mode != "horizontal") axes.push_back(1);
-  if (options_.mode != "vertical") axes.push_back(2);
-  return chosen(random.choices(images.dim(0), 0, {0.5, 0.5}), keras_ops::flip(images, axes),
-                images);
+  const std::vector<bool> flipped = random.choices(images.dim(0), 0, {0.5, 0.5});
+  const bool rows = options_.mode != "horizontal", columns = options_.mode != "vertical";
+  const int64_t bottom = images.dim(1) - 1, right = images.dim(2) - 1;
+  const auto map = [&](int64_t image, int64_t x, int64_t y) {
+    if (flipped[image] && columns) x = right - x;
+    if (flipped[image] && rows) y = bottom - y;
+    return std::pair(static_cast<double>(x), static_cast<double>(y));
+  };
+  return keras_ops::internal::pixels_moved(images, map, {.interpolation = "nearest"});
 }
 
 // ---- RandomCrop.

@@ -28,6 +28,8 @@ TEST(FactorRangeTest, ConfigsKeepTheForm) {
   }
   EXPECT_EQ(to_json(encode(read("[0.0, 1.0]"))), "[0, 1]");
   EXPECT_THROW(read("[1]"), ValueError);
+  EXPECT_TRUE(encode(FactorRange()).is_null());
+  EXPECT_THROW(FactorRange().within(0, 1, "f"), ValueError);
   EXPECT_THROW(read("\"all\""), TypeError);
 }
 

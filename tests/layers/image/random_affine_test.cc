@@ -144,7 +144,9 @@ TEST(RandomAffineTest, AreReproducibleAugmentations) {
 
 TEST(RandomAffineTest, RejectInvalidOptions) {
   EXPECT_THROW(RandomRotation({.factor = 1.5}), ValueError);
-  EXPECT_THROW(RandomTranslation({.height_factor = {0, 2}}), ValueError);
+  EXPECT_THROW(RandomTranslation({.height_factor = {0, 2}, .width_factor = 0}), ValueError);
+  EXPECT_THROW(RandomTranslation({.height_factor = 0.1}), ValueError);
+  EXPECT_THROW(RandomZoom({}), ValueError);
   EXPECT_THROW(RandomZoom({.height_factor = 0.1, .width_factor = -2}), ValueError);
   EXPECT_THROW(RandomShear({.y_factor = 2}), ValueError);
   EXPECT_THAT(

@@ -229,6 +229,9 @@ TEST(RandomColorTest, ErrorsNameTheArgument) {
   EXPECT_THAT(
       message_of<ValueError>([] { layers::RandomBrightness({.factor = 1.5}); }),
       HasSubstr("RandomBrightness: factor must be a number or a pair of numbers in [-1, 1]"));
+  EXPECT_THAT(message_of<ValueError>([] { layers::RandomContrast({}); }),
+              HasSubstr("RandomContrast: factor is not set"));
+  EXPECT_EQ(to_json(layers::RandomInvert({})->get_config()["factor"]), "[0, 1]");
   EXPECT_THROW(layers::RandomContrast({.factor = -0.1}), ValueError);
   EXPECT_THROW(layers::RandomContrast({.factor = {1.5, 2}}), ValueError);
   EXPECT_THROW(layers::RandomPosterization({.factor = 0}), ValueError);
