@@ -364,9 +364,10 @@ void IndexLookupLayer<T>::adapt(const TensorLike& data) {
 }
 
 template <class T>
-void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
+void IndexLookupLayer<T>::adapt(const data::Dataset& batches, std::optional<int64_t> steps) {
   Counts counts;
-  for_each_batch(batches, caller_, [&](const TensorLike& x) { counts.add(x, true, caller_); });
+  for_each_batch(batches, steps, caller_,
+                 [&](const TensorLike& x) { counts.add(x, true, caller_); });
   take(counts);
 }
 

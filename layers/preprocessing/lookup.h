@@ -106,9 +106,10 @@ class IndexLookupLayer final : public Layer {
   // frequency, then by descending value, as Keras sorts them. For "tf_idf", a document is a row, or
   // each element of a vector; a vector that is a batch of a dataset is one document. A word in d of
   // n documents has the weight log(1 + n / (1 + d)). Must not run while other threads call the
-  // layer. Throws ValueError for empty data.
+  // layer. Throws ValueError for empty data. The second form reads the first `steps` batches, or
+  // all of them.
   void adapt(const TensorLike& data);
-  void adapt(const data::Dataset& batches);
+  void adapt(const data::Dataset& batches, std::optional<int64_t> steps = {});
   // Replaces the vocabulary. Throws the ValueErrors of the constructor.
   void set_vocabulary(std::vector<T> vocabulary,
                       const std::optional<std::vector<double>>& idf_weights = {});

@@ -336,7 +336,7 @@ void TextVectorizationLayer::adapt(const data::Dataset& batches, std::optional<i
     if (!options_.split && batch.leaf().spec().shape.rank() == 1) return rows.values;
     return rows;
   };
-  lookup_->adapt((steps ? batches.take(*steps) : batches).map(tokens));
+  lookup_->adapt(batches.map(tokens), steps);
 }
 
 void TextVectorizationLayer::set_vocabulary(std::vector<std::string> vocabulary,

@@ -182,9 +182,9 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
   return encode_rows(values, rows, [&](int64_t row) { return row * width; }, shape, encoding);
 }
 
-void for_each_batch(const data::Dataset& batches, const std::string& caller,
-                    const std::function<void(const TensorLike&)>& fn) {
-  for (const Tensors& batch : batches) {
+void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
+                    const std::string& caller, const std::function<void(const TensorLike&)>& fn) {
+  for (const Tensors& batch : steps ? batches.take(*steps) : batches) {
     if (!batch.is_leaf()) {
       throw TypeError(caller, ": adapt() requires a dataset of tensors, received ",
                       batch.structure());

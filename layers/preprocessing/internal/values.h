@@ -38,9 +38,9 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
                              const std::string& caller,
                              const std::optional<TensorLike>& weights = {});
 
-// Calls fn with the tensor of each batch. Throws TypeError, prefixed with `caller`, if a batch is a
-// structure.
-void for_each_batch(const data::Dataset& batches, const std::string& caller,
-                    const std::function<void(const TensorLike&)>& fn);
+// Calls fn with the tensor of each of the first `steps` batches, or of all. Throws TypeError,
+// prefixed with `caller`, if a batch is a structure.
+void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
+                    const std::string& caller, const std::function<void(const TensorLike&)>& fn);
 
 }  // namespace keel
