@@ -27,6 +27,15 @@ T default_oov_token() {
   }
 }
 
+// Returns the words of a text file, one per line, for options that Keras also accepts as a path:
+//   layers::StringLookup({.vocabulary = read_vocabulary<std::string>("words.txt")})
+// Empty lines at the end are dropped. Throws IoError if the file cannot be read, and ValueError for
+// a line that is not an integer if T is int64_t.
+template <class T>
+std::vector<T> read_vocabulary(const std::string& path);
+extern template std::vector<std::string> read_vocabulary(const std::string& path);
+extern template std::vector<int64_t> read_vocabulary(const std::string& path);
+
 // Options of StringLookup and IntegerLookup.
 template <class T>
 struct LookupOptions {
@@ -101,6 +110,9 @@ class IndexLookupLayer final : public Layer {
   // - another vocabulary_dtype than int32 and int64.
   // Throws NotImplementedError for another encoding than "utf-8".
   explicit IndexLookupLayer(Options options);
+  // Throws ValueError, with the path, if the config names a file in place of a vocabulary. As in
+  // Keras's safe mode, a model must not make the program read other files.
+  static std::shared_ptr<IndexLookupLayer> from_config(const Config& config);
 
   // Rebuilds the vocabulary from the words of the data, without special tokens: by descending
   // frequency, then by descending value, as Keras sorts them. For "tf_idf", a document is a row, or

@@ -206,6 +206,7 @@ TextVectorizationLayer::TextVectorizationLayer(Options options)
       split_(split_functions().get(options_.split, "split", caller_)) {}
 
 std::shared_ptr<TextVectorizationLayer> TextVectorizationLayer::from_config(const Config& config) {
+  reject_vocabulary_files(kClassName, config);
   Config with_names = config;
   read_function(standardize_functions(), "standardize", with_names);
   read_function(split_functions(), "split", with_names);

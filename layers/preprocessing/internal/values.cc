@@ -133,6 +133,15 @@ TensorLike map_values(const TensorLike& x, DType dtype,
   return fn(x.tensor());
 }
 
+void reject_vocabulary_files(const std::string& class_name, const Config& config) {
+  const Config* const vocabulary = config.find("vocabulary");
+  if (vocabulary == nullptr || !vocabulary->is_string()) return;
+  const Config* const name = config.find("name");
+  throw ValueError(class_name, " ", name != nullptr && name->is_string() ? name->string() : "",
+                   ": the vocabulary is in the file '", vocabulary->string(), "', outside of the ",
+                   "model; make the layer with read_vocabulary() and save the model again");
+}
+
 OutputMode output_mode_from_name(const std::string& name, const std::string& caller) {
   if (name == "int") return OutputMode::kInt;
   if (name == "one_hot") return OutputMode::kOneHot;

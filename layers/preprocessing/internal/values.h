@@ -16,6 +16,9 @@ namespace keel {
 TensorLike map_values(const TensorLike& x, DType dtype,
                       const std::function<Tensor(const Tensor&)>& fn);
 
+// Throws ValueError, naming the layer, if the config has the path of a file as its vocabulary.
+void reject_vocabulary_files(const std::string& class_name, const Config& config);
+
 // The values of an `output_mode` option.
 enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
 // Throws ValueError, prefixed with `caller`, for a name other than the first four.
