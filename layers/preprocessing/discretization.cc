@@ -76,9 +76,9 @@ void DiscretizationLayer::adapt(const TensorLike& data) {
   take(summary);
 }
 
-void DiscretizationLayer::adapt(const data::Dataset& batches) {
+void DiscretizationLayer::adapt(const data::Dataset& batches, std::optional<int64_t> steps) {
   QuantileSummary summary = empty_summary();
-  for_each_batch(batches, "Discretization " + name(),
+  for_each_batch(batches, steps, "Discretization " + name(),
                  [&](const TensorLike& x) { add(x.values(), summary); });
   take(summary);
 }

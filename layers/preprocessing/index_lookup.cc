@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <ranges>
@@ -364,9 +366,10 @@ void IndexLookupLayer<T>::adapt(const TensorLike& data) {
 }
 
 template <class T>
-void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
+void IndexLookupLayer<T>::adapt(const data::Dataset& batches, std::optional<int64_t> steps) {
   Counts counts;
-  for_each_batch(batches, caller_, [&](const TensorLike& x) { counts.add(x, true, caller_); });
+  for_each_batch(batches, steps, caller_,
+                 [&](const TensorLike& x) { counts.add(x, true, caller_); });
   take(counts);
 }
 
@@ -395,6 +398,40 @@ void IndexLookupLayer<T>::take(const Counts& counts) {
   }
 }
 
+template <class T>
+std::shared_ptr<IndexLookupLayer<T>> IndexLookupLayer<T>::from_config(const Config& config) {
+  reject_vocabulary_files(kClassName, config);
+  return std::make_shared<IndexLookupLayer<T>>(keel::from_config<Options>(config, kClassName));
+}
+
+template <class T>
+std::vector<T> read_vocabulary(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  if (!in.eof()) throw IoError("read_vocabulary: ", path, " cannot be read");
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if constexpr (std::same_as<T, std::string>) {
+    return lines;
+  } else {
+    std::vector<T> out;
+    for (const std::string& line : lines) {
+      const char* const end = line.data() + line.size();
+      const auto [stop, error] = std::from_chars(line.data(), end, out.emplace_back());
+      if (error != std::errc() || stop != end) {
+        throw ValueError("read_vocabulary: ", path, " has the word '", line,
+                         "', which is not an integer");
+      }
+    }
+    return out;
+  }
+}
+
+template std::vector<std::string> read_vocabulary(const std::string& path);
+template std::vector<int64_t> read_vocabulary(const std::string& path);
 template class IndexLookupLayer<std::string>;
 template class IndexLookupLayer<int64_t>;
 

@@ -27,6 +27,15 @@ T default_oov_token() {
   }
 }
 
+// Returns the words of a text file, one per line, for options that Keras also accepts as a path:
+//   layers::StringLookup({.vocabulary = read_vocabulary<std::string>("words.txt")})
+// Empty lines at the end are dropped. Throws IoError if the file cannot be read, and ValueError for
+// a line that is not an integer if T is int64_t.
+template <class T>
+std::vector<T> read_vocabulary(const std::string& path);
+extern template std::vector<std::string> read_vocabulary(const std::string& path);
+extern template std::vector<int64_t> read_vocabulary(const std::string& path);
+
 // Options of StringLookup and IntegerLookup.
 template <class T>
 struct LookupOptions {
@@ -101,14 +110,18 @@ class IndexLookupLayer final : public Layer {
   // - another vocabulary_dtype than int32 and int64.
   // Throws NotImplementedError for another encoding than "utf-8".
   explicit IndexLookupLayer(Options options);
+  // Throws ValueError, with the path, if the config names a file in place of a vocabulary. As in
+  // Keras's safe mode, a model must not make the program read other files.
+  static std::shared_ptr<IndexLookupLayer> from_config(const Config& config);
 
   // Rebuilds the vocabulary from the words of the data, without special tokens: by descending
   // frequency, then by descending value, as Keras sorts them. For "tf_idf", a document is a row, or
   // each element of a vector; a vector that is a batch of a dataset is one document. A word in d of
   // n documents has the weight log(1 + n / (1 + d)). Must not run while other threads call the
-  // layer. Throws ValueError for empty data.
+  // layer. Throws ValueError for empty data. The second form reads the first `steps` batches, or
+  // all of them.
   void adapt(const TensorLike& data);
-  void adapt(const data::Dataset& batches);
+  void adapt(const data::Dataset& batches, std::optional<int64_t> steps = {});
   // Replaces the vocabulary. Throws the ValueErrors of the constructor.
   void set_vocabulary(std::vector<T> vocabulary,
                       const std::optional<std::vector<double>>& idf_weights = {});

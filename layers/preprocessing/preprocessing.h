@@ -63,9 +63,10 @@ class DiscretizationLayer final : public Layer {
   // Sets the boundaries so that each of num_bins bins gets the same share of the values. The result
   // is exact for up to 1 / epsilon values and approximate for more. Values are converted to
   // float32. If there are fewer values than num_bins, there are fewer bins. Throws RuntimeError if
-  // num_bins is unset, and ValueError for empty data or a NaN.
+  // num_bins is unset, and ValueError for empty data or a NaN. The second form reads the first
+  // `steps` batches, or all of them.
   void adapt(const TensorLike& data);
-  void adapt(const data::Dataset& batches);
+  void adapt(const data::Dataset& batches, std::optional<int64_t> steps = {});
   const std::vector<double>& bin_boundaries() const { return boundaries_; }  // empty before adapt()
   Config get_config() const override;
 

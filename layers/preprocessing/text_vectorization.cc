@@ -206,6 +206,7 @@ TextVectorizationLayer::TextVectorizationLayer(Options options)
       split_(split_functions().get(options_.split, "split", caller_)) {}
 
 std::shared_ptr<TextVectorizationLayer> TextVectorizationLayer::from_config(const Config& config) {
+  reject_vocabulary_files(kClassName, config);
   Config with_names = config;
   read_function(standardize_functions(), "standardize", with_names);
   read_function(split_functions(), "split", with_names);
@@ -336,7 +337,7 @@ void TextVectorizationLayer::adapt(const data::Dataset& batches, std::optional<i
     if (!options_.split && batch.leaf().spec().shape.rank() == 1) return rows.values;
     return rows;
   };
-  lookup_->adapt((steps ? batches.take(*steps) : batches).map(tokens));
+  lookup_->adapt(batches.map(tokens), steps);
 }
 
 void TextVectorizationLayer::set_vocabulary(std::vector<std::string> vocabulary,

@@ -41,6 +41,7 @@ class Feature {
   // Makes the preprocessor when the space is constructed. It is called with the name that the layer
   // should have, "<name of the feature>_preprocessor".
   using Maker = std::function<LayerHandle<Layer>(const std::string& name)>;
+  // Describes a column of this dtype. `output_mode` is "float", "int" or "one_hot".
   Feature(DType dtype, Maker preprocessor, std::string output_mode)
       : dtype_(dtype),
         preprocessor_(std::move(preprocessor)),

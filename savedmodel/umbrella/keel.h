@@ -19,6 +19,7 @@
 #include <keel/framework/matmul_precision.h>
 #include <keel/framework/nest_functions.h>
 #include <keel/framework/random.h>
+#include <keel/framework/sparse_functions.h>
 #include <keel/framework/tensor.h>
 #include <keel/layers.h>
 #include <keel/layers/ctr/ctr_model.h>

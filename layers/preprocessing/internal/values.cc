@@ -133,6 +133,15 @@ TensorLike map_values(const TensorLike& x, DType dtype,
   return fn(x.tensor());
 }
 
+void reject_vocabulary_files(const std::string& class_name, const Config& config) {
+  const Config* const vocabulary = config.find("vocabulary");
+  if (vocabulary == nullptr || !vocabulary->is_string()) return;
+  const Config* const name = config.find("name");
+  throw ValueError(class_name, " ", name != nullptr && name->is_string() ? name->string() : "",
+                   ": the vocabulary is in the file '", vocabulary->string(), "', outside of the ",
+                   "model; make the layer with read_vocabulary() and save the model again");
+}
+
 OutputMode output_mode_from_name(const std::string& name, const std::string& caller) {
   if (name == "int") return OutputMode::kInt;
   if (name == "one_hot") return OutputMode::kOneHot;
@@ -182,9 +191,9 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
   return encode_rows(values, rows, [&](int64_t row) { return row * width; }, shape, encoding);
 }
 
-void for_each_batch(const data::Dataset& batches, const std::string& caller,
-                    const std::function<void(const TensorLike&)>& fn) {
-  for (const Tensors& batch : batches) {
+void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
+                    const std::string& caller, const std::function<void(const TensorLike&)>& fn) {
+  for (const Tensors& batch : steps ? batches.take(*steps) : batches) {
     if (!batch.is_leaf()) {
       throw TypeError(caller, ": adapt() requires a dataset of tensors, received ",
                       batch.structure());

@@ -16,6 +16,9 @@ namespace keel {
 TensorLike map_values(const TensorLike& x, DType dtype,
                       const std::function<Tensor(const Tensor&)>& fn);
 
+// Throws ValueError, naming the layer, if the config has the path of a file as its vocabulary.
+void reject_vocabulary_files(const std::string& class_name, const Config& config);
+
 // The values of an `output_mode` option.
 enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
 // Throws ValueError, prefixed with `caller`, for a name other than the first four.
@@ -38,9 +41,9 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
                              const std::string& caller,
                              const std::optional<TensorLike>& weights = {});
 
-// Calls fn with the tensor of each batch. Throws TypeError, prefixed with `caller`, if a batch is a
-// structure.
-void for_each_batch(const data::Dataset& batches, const std::string& caller,
-                    const std::function<void(const TensorLike&)>& fn);
+// Calls fn with the tensor of each of the first `steps` batches, or of all. Throws TypeError,
+// prefixed with `caller`, if a batch is a structure.
+void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
+                    const std::string& caller, const std::function<void(const TensorLike&)>& fn);
 
 }  // namespace keel

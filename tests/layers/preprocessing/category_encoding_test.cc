@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/preprocessing/preprocessing.h>
 
@@ -60,6 +61,19 @@ TEST(CategoryEncodingTest, SparseResultsHoldEachCategoryOnce) {
   EXPECT_EQ(z.dense_shape, Shape({1, 2, 3}));
   EXPECT_EQ(z.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 2, 0, 1, 0}));
   EXPECT_THROW(counts(x), TypeError);
+}
+
+TEST(CategoryEncodingTest, LayersAcceptSparseResults) {
+  const Tensor x = layers::input({.shape = {2}, .dtype = DType::kInt64});
+  const layers::Dense head({.units = 2});
+  const auto model = [&](bool sparse) {
+    const CategoryEncoding encoding({.num_tokens = 3, .output_mode = "count", .sparse = sparse});
+    return Functional({.inputs = x, .outputs = head(encoding(Tensors(x)))});
+  };
+  const Functional sparse = model(true), dense = model(false);
+  const Tensor batch = ids({2, 0, 1, 1}, {2, 2});
+  EXPECT_EQ(sparse(batch).to_vector<float>(), dense(batch).to_vector<float>());
+  EXPECT_EQ(head->weights()[0].shape(), Shape({3, 2}));
 }
 
 TEST(CategoryEncodingTest, SparseResultsOfListsEqualDenseOnes) {

@@ -96,6 +96,15 @@ TEST(StringLookupTest, AdaptDropsSpecialAndExcessWords) {
   EXPECT_EQ(lookup->get_vocabulary(), (Words{"", "[UNK]", "c"}));
 }
 
+TEST(StringLookupTest, AdaptReadsTheFirstBatches) {
+  const auto batches = data::Dataset::from_tensor_slices(strings({"a", "b", "c", "c"})).batch(2);
+  const StringLookup lookup({});
+  lookup->adapt(batches, 1);
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "b", "a"}));
+  lookup->adapt(batches);
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "c", "b", "a"}));
+}
+
 TEST(StringLookupTest, RaggedAndSparseInputsKeepTheirStructure) {
   const StringLookup lookup({.vocabulary = {{"a", "b"}}});
   const RaggedTensor rows = RaggedTensor::from_rows<std::string>({{"b", "z"}, {}, {"a"}});
