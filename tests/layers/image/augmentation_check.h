@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/ops.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/random.h>
 #include <keel/layers/registry.h>
 
 #include "tests/support/expectations.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
