@@ -78,8 +78,7 @@ void add_unary(Table& table) {
   });
   add(table, "zeros_like", "x",
       [](const Given& a) { return Tensors(K::zeros_like(a.tensor("x"))); });
-  add(table, "ones_like", "x",
-      [](const Given& a) { return Tensors(K::ones_like(a.tensor("x"))); });
+  add(table, "ones_like", "x", [](const Given& a) { return Tensors(K::ones_like(a.tensor("x"))); });
   add(table, "gelu", "x approximate", [](const Given& a) {
     return Tensors(K::gelu(a.tensor("x"), !a.has("approximate") || a.flag("approximate")));
   });
@@ -113,9 +112,8 @@ void add_binary(Table& table) {
                                                 {"subtract", K::subtract},
                                                 {"true_divide", K::true_divide}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x1 x2", [f = function](const Given& a) {
-      return Tensors(f(a.operand("x1"), a.operand("x2")));
-    });
+    add(table, name, "x1 x2",
+        [f = function](const Given& a) { return Tensors(f(a.operand("x1"), a.operand("x2"))); });
   }
 }
 
@@ -131,9 +129,8 @@ void add_reductions(Table& table) {
       return Tensors(f(a.tensor("x"), a.axes(), a.flag("keepdims")));
     });
   }
-  add(table, "prod", "x axis keepdims", [](const Given& a) {
-    return Tensors(K::prod(a.tensor("x"), a.axes(), a.flag("keepdims")));
-  });
+  add(table, "prod", "x axis keepdims",
+      [](const Given& a) { return Tensors(K::prod(a.tensor("x"), a.axes(), a.flag("keepdims"))); });
   for (const bool greatest : {true, false}) {
     add(table, greatest ? "argmax" : "argmin", "x axis keepdims", [greatest](const Given& a) {
       const Tensor x = a.tensor("x");
