@@ -62,6 +62,7 @@ int horizontal_axis(const Tensor& x) { return x.rank() == 1 ? 0 : 1; }
 // ---- Patterns of rearrange(): a list of axes, each of which is a list of names.
 using Pattern = std::vector<std::vector<std::string>>;
 constexpr const char* kEllipsis = "...";
+constexpr const char* kJoined = "(...)";  // an ellipsis whose axes are joined with others
 
 Pattern pattern_of(std::string text) {
   for (const char bracket : {'(', ')'}) {
@@ -79,7 +80,7 @@ Pattern pattern_of(std::string text) {
     } else if (word == ")") {
       inside = false;
     } else if (inside) {
-      out.back().push_back(word);
+      out.back().push_back(word == kEllipsis ? kJoined : word);
     } else {
       out.push_back({word});
     }
@@ -87,18 +88,16 @@ Pattern pattern_of(std::string text) {
   return out;
 }
 
-// Replaces the name "..." by one name for each axis that the pattern leaves out.
+// Replaces an ellipsis by one name for each axis that the pattern leaves out.
 Pattern expanded(const Pattern& pattern, int64_t left_out) {
   Pattern out;
   for (const auto& axis : pattern) {
-    const bool alone = axis.size() == 1 && axis[0] == kEllipsis;
+    const bool alone = axis == std::vector<std::string>{kEllipsis};
     if (!alone) out.emplace_back();
     for (const std::string& name : axis) {
-      if (name != kEllipsis) {
-        out.back().push_back(name);
-        continue;
-      }
-      for (int64_t i = 0; i < left_out; ++i) {
+      const bool is_name = !alone && name != kJoined;
+      if (is_name) out.back().push_back(name);
+      for (int64_t i = 0; !is_name && i < left_out; ++i) {
         if (alone) out.emplace_back();
         out.back().push_back(str(kEllipsis, i));
       }

@@ -499,6 +499,7 @@ Config DistributedEmbeddingLayer::get_config() const {
                              {"feature_configs", encoded["feature_configs"]},
                              {"tables", encoded["tables"]},
                              {"table_stacking", encode(options_.table_stacking)}});
+  if (options_.update_stats) out.set("update_stats", true);
   // keras_rs does not have this key, so it is only written if set.
   if (options_.id_limit_policy != IdLimitPolicy::kUnlimited) {
     out.set("id_limit_policy", encode(options_.id_limit_policy));

@@ -166,7 +166,9 @@ TEST(OperatorLayerTest, SeveralResultsAndGradientsPass) {
 // A node of TensorFlow 2.1 with the input "x" [batch, 2, 3], called with it `count` times.
 Floats of_node(const std::string& node, const std::string& constants, int count = 1) {
   std::string quoted;
-  for (const char c : node) quoted += c == '"' ? "\\\"" : std::string(1, c);
+  for (const char c : node) {
+    if (c != '\n') quoted += c == '"' ? "\\\"" : std::string(1, c);
+  }
   std::string call;
   for (int i = 0; i < count; ++i) call += str(i == 0 ? "" : ", ", R"(["x", 0, 0, {}])");
   const LayerHandle<Layer> model = layers::deserialize(parse_json(

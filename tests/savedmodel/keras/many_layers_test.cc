@@ -58,7 +58,7 @@ TEST(ManyLayersTest, ModelsOf3000LayersAreWrittenAndRead) {
   EXPECT_FALSE(file.has_attribute("/model_weights", "layer_names"));
   EXPECT_TRUE(file.has_attribute("/model_weights", "layer_names1"));
   EXPECT_EQ(file.string_list("/model_weights", "layer_names").size(), 3031U);
-  for (const char* name : {"chain.h5", "chain.keras"}) expect_same(chain(3000), folder / name);
+  expect_same(chain(3000), folder / "chain.h5");
 
   save_weights(*functional, folder / "graph.weights.h5");
   const Functional other = graph(3000);
@@ -81,7 +81,7 @@ double seconds_of(const Functional& model, const std::string& path) {
 // Four times the layers take 16 times as long if the time is quadratic.
 TEST(ManyLayersTest, TheTimeGrowsWithTheNumberOfLayersOnly) {
   const TemporaryFolder folder;
-  const Functional few = graph(750), many = graph(3000);
+  const Functional few = graph(400), many = graph(1600);
   for (const char* name : {"a.h5", "a.keras"}) {
     const std::string path = folder / name;
     seconds_of(few, path);

@@ -73,7 +73,7 @@ TEST(IdLimitsTest, ErrorsNameTableLimitAndPartition) {
   IdRows rows = rows_of({{1, 3, 5}});
   EXPECT_EQ(message_of<ValueError>([&] { limits.apply(std::vector<IdRows*>{&rows}); }),
             "DistributedEmbedding: table 'users': max_ids_per_partition is 2, but a batch has 3 "
-            "for partition 1; raise the limit or use IdLimitPolicy::kDrop");
+            "for partition 1; raise the limit or allow ids to be dropped (IdLimitPolicy::kDrop)");
   EXPECT_EQ(rows.ids.size(), 3);
   IdLimiter unique = limiter(IdLimitPolicy::kError, 256, 2);
   EXPECT_THROW(unique.apply(std::vector<IdRows*>{&rows}), ValueError);
