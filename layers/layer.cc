@@ -6,6 +6,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/internal/memory_error.h>
+#include <keel/framework/sparse_functions.h>
 #include <keel/layers/internal/activity_loss_scale.h>
 #include <keel/layers/internal/naming.h>
 
@@ -14,6 +15,11 @@ namespace {
 
 // The `training` value that layers called inside another layer inherit; empty outside of any call.
 thread_local std::optional<bool> inherited_training;
+
+ProductOperands product_operands(const DTypePolicy& policy) {
+  if (policy.bfloat16_products()) return ProductOperands::kBFloat16;
+  return policy.float16_products() ? ProductOperands::kFloat16 : ProductOperands::kUnchanged;
+}
 
 class TrainingScope {
  public:
@@ -111,9 +117,9 @@ Layer::Layer(std::string class_name, std::string& name, bool trainable, const DT
       number_(next_number()),
       dtype_policy_(dtype),
       trainable_(trainable) {
-  if (dtype.int8_weights() && !quantizes) {
+  if (dtype.quantized_weights() && !quantizes) {
     throw NotImplementedError(class_name_, " '", name_,
-                              "': int8 weights, requested by dtype policy ", dtype.name(),
+                              "': quantized weights, requested by dtype policy ", dtype.name(),
                               ", are not supported; choose another dtype policy");
   }
   name = name_;
@@ -176,7 +182,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
 
 Tensors Layer::call_with_masks(const Tensors& inputs, const CallContext& context) {
   const bool masking = supports_masking();
-  const AutocastScope products(dtype_policy_.bfloat16_products());
+  const AutocastScope products(product_operands(dtype_policy_));
   // A container passes masks on to its sublayers, even if it does not use them itself.
   const bool hide = !masking && sublayers_.empty() && any_masked(inputs);
   Tensors outputs = call(hide ? without_masks(inputs) : inputs, context);
@@ -374,10 +380,17 @@ Config Layer::get_config() const {
       ": get_config() is not implemented; override it so that files can describe the layer");
 }
 
-void TensorLayer::build_weights(const Specs& inputs) { build_weights(inputs.leaf()); }
+void TensorLayer::build_weights(const Specs& inputs) {
+  TensorSpec spec = inputs.leaf();
+  if (spec.layout == Layout::kSparse && is_floating(spec.dtype)) spec.layout = Layout::kDense;
+  build_weights(spec);
+}
 
 Tensors TensorLayer::call(const Tensors& inputs, const CallContext& context) {
-  return call(inputs.tensor(), context);
+  const TensorLike& x = inputs.leaf();
+  // Sparse encodings stand for their dense equivalent. Sparse ids do not: 0 is an id, too.
+  const bool encodes = x.layout() == Layout::kSparse && is_floating(x.values().dtype());
+  return call(encodes ? to_dense(x.sparse()) : x.tensor(), context);
 }
 
 }  // namespace keel

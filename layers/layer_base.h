@@ -124,12 +124,14 @@ class Layer : public Operation {
  protected:
   // `options` must have the fields name, trainable and dtype. An empty name is replaced by a unique
   // one, in `options` too, so that the config agrees with the layer. Throws NotImplementedError for
-  // a policy with int8 weights unless Options has kQuantizes.
+  // a policy with int8 weights unless Options has kQuantizes, and for one with int4 weights unless
+  // it has kQuantizesToInt4.
   template <class Options>
   Layer(const char* class_name, Options& options)
       : Layer(
             std::string(class_name), options.name, options.trainable, options.dtype,
-            requires { Options::kQuantizes; }) {}
+            DTypePolicy(options.dtype).int4_weights() ? requires { Options::kQuantizesToInt4; }
+                                                      : requires { Options::kQuantizes; }) {}
   // Constructor for classes without options. An empty name is replaced by a unique one.
   explicit Layer(std::string class_name, std::string name = {});
 

@@ -46,11 +46,19 @@ Optimizer::Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> r
       name_(options_.name.empty() ? snake_case(class_name_) : options_.name),
       iterations_(Tensor::scalar<int64_t>(0), {.name = "iteration", .trainable = false}),
       shared_slots_(shared_slots_of(*rule, name_)),
-      runner_(std::make_unique<StepRunner>(class_name_, options_, std::move(rule), iterations_,
+      runner_(std::make_shared<StepRunner>(class_name_, options_, std::move(rule), iterations_,
                                            shared_slots_)) {
   check_optimizer_options(class_name_, options_);
   iterations_.set_path(name_ + "/iteration");
 }
+
+Optimizer::Optimizer(std::string class_name, const std::string& name, const Optimizer& inner)
+    : class_name_(std::move(class_name)),
+      options_(inner.options_),
+      name_(name.empty() ? snake_case(class_name_) : name),
+      iterations_(inner.iterations_),
+      shared_slots_(inner.shared_slots_),
+      runner_(inner.runner_) {}
 
 Optimizer::~Optimizer() = default;
 
@@ -133,7 +141,8 @@ std::vector<Variable> Optimizer::variables(const std::vector<Variable>& trained)
                        [](const Variable& v) { return !v.is_virtual(); });
   std::vector<std::vector<Variable>> of_each;
   for (const Variable& v : real) of_each.push_back(slots(v));
-  std::vector<Variable> out = {iterations_};
+  std::vector<Variable> out = wrapper_variables();
+  out.push_back(iterations_);
   for (const SlotPlace& place : order_in_files(slot_specs(), of_each.size())) {
     if (!slot_shape(rule(), place.slot, real[place.variable])) continue;
     out.push_back(of_each[place.variable][place.slot]);

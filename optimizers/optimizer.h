@@ -69,19 +69,19 @@ class Optimizer {
   //
   // A step that fails after these checks, for example because memory is exhausted, is not counted,
   // but some of the variables may already have been updated.
-  void apply_gradients(const std::vector<Gradient>& gradients,
-                       const std::vector<Variable>& variables);
+  virtual void apply_gradients(const std::vector<Gradient>& gradients,
+                               const std::vector<Variable>& variables);
 
   // Creates the slots of `variables` now. Otherwise apply_gradients() creates missing slots.
   void build(const std::vector<Variable>& variables);
 
   // Returns the loss that apply_gradients() expects gradients of: `loss` times loss_scale_factor.
-  Tensor scale_loss(const Tensor& loss) const;
+  virtual Tensor scale_loss(const Tensor& loss) const;
   // Throws NotImplementedError if loss_scale_factor is set and one of the variables is virtual. The
   // gradients of the parameters behind a virtual variable do not pass through apply_gradients(), so
   // they cannot be unscaled. apply_gradients() makes the same check, but only after the tape has
   // trained those parameters.
-  void check_variables(const std::vector<Variable>& variables) const;
+  virtual void check_variables(const std::vector<Variable>& variables) const;
 
   // Excludes variables from weight decay: those in `var_list`, and those whose name
   // (Variable::name) contains a match of one of the regular expressions in `var_names`. Replaces
@@ -111,6 +111,13 @@ class Optimizer {
   // Returns the learning rate as it was given: a number, a schedule or a function.
   const LearningRate& learning_rate_source() const;
 
+  // Returns the optimizer whose rule runs: the inner one of a class that wraps an optimizer, which
+  // shares its state, and otherwise this one.
+  virtual const Optimizer& unwrapped() const { return *this; }
+  // Returns the variables of a class that wraps an optimizer, which precede those of the inner
+  // optimizer in files; empty for other classes.
+  virtual std::vector<Variable> wrapper_variables() const { return {}; }
+
   // Returns the name of the class, for example "Adam".
   const std::string& class_name() const { return class_name_; }
   // Returns the name of this optimizer, by default the class name in snake case.
@@ -134,8 +141,9 @@ class Optimizer {
   // "<name>/<slot>".
   const std::vector<Variable>& shared_slots() const { return shared_slots_; }
   // Returns all state needed to continue training these variables, in the order of Keras's files:
-  // iterations_variable(), slots, shared_slots(). Keras's files also hold a learning rate that is a
-  // number, after the first of them. Creates missing slots; collective if slots() is.
+  // wrapper_variables(), iterations_variable(), slots, shared_slots(). Keras's files also hold a
+  // learning rate that is a number, after the first of them. Creates missing slots; collective if
+  // slots() is.
   std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:
@@ -147,6 +155,9 @@ class Optimizer {
   template <class Options>
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule, const Options& options)
       : Optimizer(std::move(class_name), std::move(rule), optimizer_options(options)) {}
+  // Makes an optimizer that shares the state of `inner`, for classes that wrap one. An empty name
+  // stands for the class name in snake case.
+  Optimizer(std::string class_name, const std::string& name, const Optimizer& inner);
   // Returns the Keras config of `options`, with the current name and learning rate.
   template <class Options>
   Config config_of(Options options) const {
@@ -165,7 +176,7 @@ class Optimizer {
   const std::string name_;
   Variable iterations_;
   std::vector<Variable> shared_slots_;
-  const std::unique_ptr<StepRunner> runner_;
+  const std::shared_ptr<StepRunner> runner_;
 };
 
 // A shared reference to an optimizer of any class.

@@ -86,6 +86,7 @@ void save_model(const Model& model, const std::string& path, const SaveOptions& 
 }
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
+  const saving::CustomObjectScope scope(options.custom_objects);
   if (whole_model_format("load_model", path) == Format::kArchive) {
     return read_keras_archive(path, {.compile = options.compile,
                                      .safe_mode = options.safe_mode,

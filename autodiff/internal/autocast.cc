@@ -4,10 +4,10 @@
 
 namespace keel {
 
-AutocastScope::AutocastScope(bool bfloat16_products) : previous_(thread_state.bfloat16_products) {
-  thread_state.bfloat16_products = bfloat16_products;
+AutocastScope::AutocastScope(ProductOperands operands) : previous_(thread_state.product_operands) {
+  thread_state.product_operands = operands;
 }
-AutocastScope::~AutocastScope() { thread_state.bfloat16_products = previous_; }
-bool AutocastScope::bfloat16_products() { return thread_state.bfloat16_products; }
+AutocastScope::~AutocastScope() { thread_state.product_operands = previous_; }
+ProductOperands AutocastScope::operands() { return thread_state.product_operands; }
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 // members share a cache line and one lookup.
 #pragma once
 
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/replica_context.h>
 
 namespace keel {
@@ -11,12 +12,12 @@ class CombinedReads;
 
 // Each member is changed only by the scope that its comment names.
 struct ThreadState {
-  int control_flow_depth = 0;                     // ControlFlowScope
-  int no_graph_depth = 0;                         // NoGraphScope
-  bool bfloat16_products = false;                 // AutocastScope
-  const ReplicaContext* replica = nullptr;        // ReplicaScope
-  const VariableSnapshot* snapshot = nullptr;     // VariableSnapshot::Scope
-  const CombinedReads* combined_reads = nullptr;  // CombinedReads::Scope
+  int control_flow_depth = 0;                                      // ControlFlowScope
+  int no_graph_depth = 0;                                          // NoGraphScope
+  ProductOperands product_operands = ProductOperands::kUnchanged;  // AutocastScope
+  const ReplicaContext* replica = nullptr;                         // ReplicaScope
+  const VariableSnapshot* snapshot = nullptr;                      // VariableSnapshot::Scope
+  const CombinedReads* combined_reads = nullptr;                   // CombinedReads::Scope
 };
 
 inline constinit thread_local ThreadState thread_state;

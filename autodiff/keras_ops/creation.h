@@ -5,6 +5,7 @@
 #include <string>
 
 #include <keel/autodiff/keras_ops/operand.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::keras_ops {
 
@@ -70,8 +71,19 @@ Tensor one_hot(const Tensor& x, int64_t num_classes, int axis = -1,
 // The ids of `axis` become one vector of zeros and ones.
 Tensor multi_hot(const Tensor& inputs, int64_t num_classes, int axis = -1,
                  std::optional<DType> dtype = {});
+// Return the same with sparse=true: only the ones, in row-major order.
+SparseTensor one_hot_sparse(const Tensor& x, int64_t num_classes, int axis = -1,
+                            std::optional<DType> dtype = {});
+SparseTensor multi_hot_sparse(const Tensor& inputs, int64_t num_classes, int axis = -1,
+                              std::optional<DType> dtype = {});
 // Return x as a tensor, converted to `dtype`.
 Tensor array(const Operand& x, std::optional<DType> dtype = {});
 Tensor convert_to_tensor(const Operand& x, std::optional<DType> dtype = {});
+// Returns the elements in row-major order, as elements of T. Throws TypeError if x has another
+// dtype.
+template <class T>
+std::vector<T> convert_to_numpy(const Tensor& x) {
+  return x.to_vector<T>();
+}
 
 }  // namespace keel::keras_ops

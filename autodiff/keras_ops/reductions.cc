@@ -372,6 +372,25 @@ Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights, int64_t m
   return Tensor::from(sums, shape).cast(dtype);
 }
 
+SparseTensor bincount_sparse(const Tensor& x, const std::optional<Tensor>& weights,
+                             int64_t minlength) {
+  const Tensor dense = bincount(x, weights, minlength);
+  const std::vector<double> sums = internal::doubles_of(dense);
+  std::vector<int64_t> indices;
+  std::vector<double> values;
+  size_t next = 0;
+  internal::for_each_index(dense.shape(), [&](const std::vector<int64_t>& index) {
+    const double sum = sums[next++];
+    if (sum == 0) return;
+    indices.insert(indices.end(), index.begin(), index.end());
+    values.push_back(sum);
+  });
+  const auto count = static_cast<int64_t>(values.size());
+  return {.indices = Tensor::from(indices, {count, dense.rank()}),
+          .values = Tensor::from(values, {count}).cast(dense.dtype()),
+          .dense_shape = dense.shape()};
+}
+
 std::pair<Tensor, Tensor> histogram(const Tensor& x, int64_t bins,
                                     std::optional<std::pair<double, double>> range) {
   if (bins < 1) throw ValueError("histogram: bins must be positive, received ", bins);

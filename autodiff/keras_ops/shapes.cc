@@ -61,6 +61,7 @@ int horizontal_axis(const Tensor& x) { return x.rank() == 1 ? 0 : 1; }
 
 // ---- Patterns of rearrange(): a list of axes, each of which is a list of names.
 using Pattern = std::vector<std::vector<std::string>>;
+constexpr const char* kEllipsis = "...";
 
 Pattern pattern_of(std::string text) {
   for (const char bracket : {'(', ')'}) {
@@ -72,9 +73,6 @@ Pattern pattern_of(std::string text) {
   bool inside = false;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (word.find("...") != std::string::npos) {
-      throw NotImplementedError("rearrange: '...' is not supported; name all axes");
-    }
     if (word == "(") {
       out.emplace_back();
       inside = true;
@@ -84,6 +82,26 @@ Pattern pattern_of(std::string text) {
       out.back().push_back(word);
     } else {
       out.push_back({word});
+    }
+  }
+  return out;
+}
+
+// Replaces the name "..." by one name for each axis that the pattern leaves out.
+Pattern expanded(const Pattern& pattern, int64_t left_out) {
+  Pattern out;
+  for (const auto& axis : pattern) {
+    const bool alone = axis.size() == 1 && axis[0] == kEllipsis;
+    if (!alone) out.emplace_back();
+    for (const std::string& name : axis) {
+      if (name != kEllipsis) {
+        out.back().push_back(name);
+        continue;
+      }
+      for (int64_t i = 0; i < left_out; ++i) {
+        if (alone) out.emplace_back();
+        out.back().push_back(str(kEllipsis, i));
+      }
     }
   }
   return out;
@@ -229,8 +247,12 @@ Tensor rearrange(const Tensor& tensor, const std::string& pattern,
   if (arrow == std::string::npos) {
     throw ValueError("rearrange: the pattern '", pattern, "' must contain '->'");
   }
-  const Pattern from = pattern_of(pattern.substr(0, arrow));
-  const Pattern to = pattern_of(pattern.substr(arrow + 2));
+  const Pattern left = pattern_of(pattern.substr(0, arrow));
+  const bool has_ellipsis =
+      std::ranges::find(left, std::vector<std::string>{kEllipsis}) != left.end();
+  const int64_t left_out = has_ellipsis ? tensor.rank() + 1 - std::ssize(left) : 0;
+  const Pattern from = expanded(left, left_out);
+  const Pattern to = expanded(pattern_of(pattern.substr(arrow + 2)), left_out);
   if (static_cast<int>(from.size()) != tensor.rank()) {
     throw ValueError("rearrange: the left side of '", pattern, "' must name each axis of ",
                      tensor.shape(), ", received ", from.size());

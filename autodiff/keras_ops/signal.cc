@@ -169,4 +169,17 @@ Tensor istft(const Complex& x, int64_t sequence_length, int64_t sequence_stride,
   return resized(ops::slice(resized(out, std::max(n, end)), -1, cut, end - cut), end - cut);
 }
 
+Complex polar(const Tensor& abs_, const Tensor& angle) {
+  return {multiply(abs_, cos(angle)), multiply(abs_, sin(angle))};
+}
+Complex view_as_complex(const Tensor& x) {
+  if (x.rank() == 0 || x.dim(-1) != 2) {
+    throw ValueError("view_as_complex: the last axis must have dimension 2, received shape ",
+                     x.shape());
+  }
+  const auto part = [&](int64_t i) { return ops::squeeze(ops::slice(x, -1, i, 1), -1); };
+  return {part(0), part(1)};
+}
+Tensor view_as_real(const Complex& x) { return ops::stack({x.first, x.second}, x.first.rank()); }
+
 }  // namespace keel::keras_ops

@@ -46,11 +46,12 @@ struct UniqueOptions {
   bool return_index = false;              // fill Unique::index
   bool return_inverse = false;            // fill Unique::inverse
   bool return_counts = false;             // fill Unique::counts
-  Axis axis = {};                         // only 1-D tensors can have an axis
+  Axis axis = {};                         // compare slices of this axis; unset: elements
   std::optional<int64_t> size = {};       // pad or cut the values to this number
   std::optional<double> fill_value = {};  // for padding; the smallest value by default
 };
-// Returns the distinct values of x, which is flattened.
+// Returns the distinct elements of x, which is flattened, or the distinct slices of an axis, in
+// lexicographic order.
 Unique unique(const Tensor& x, const UniqueOptions& options = {});
 
 // ---- Selection.

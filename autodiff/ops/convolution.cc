@@ -23,7 +23,8 @@ class ConvolutionBase : public Op {
     SpatialWindows windows;
     int64_t groups = 1;
     bool depthwise = false;  // groups is not used
-    bool bfloat16 = AutocastScope::bfloat16_products();
+    ProductOperands operands = AutocastScope::operands();
+    bool bfloat16 = operands == ProductOperands::kBFloat16;
   };
   ConvolutionBase(const char* name, Settings settings) : Op(name), settings_(std::move(settings)) {}
 
@@ -64,7 +65,8 @@ class ConvolutionBase : public Op {
   // Returns an operand as products read it. The kernels of other convolutions round their operands
   // to bfloat16 themselves.
   Tensor operand(const Tensor& x) const {
-    if (!settings_.depthwise || !settings_.bfloat16 || x.dtype() != DType::kFloat32) return x;
+    if (!settings_.bfloat16) return ops::internal::product_operand(x, settings_.operands);
+    if (!settings_.depthwise || x.dtype() != DType::kFloat32) return x;
     Tensor out = Tensor::uninitialized(x.shape(), x.dtype());
     std::vector<kernels::BFloat16> rounded(x.size());
     kernels::round_to_nearest(x.data<float>().data(), x.size(), rounded.data());
@@ -156,7 +158,7 @@ class ConvolutionOp final : public ConvolutionBase {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(settings_.bfloat16);
+    const AutocastScope products(settings_.operands);
     Tensor dz = args.output_gradients[0].dense();
     if (relu_) {
       const Tensor zero = Tensor::zeros({}, dz.dtype());
@@ -222,7 +224,7 @@ class TransposedConvolution final : public ConvolutionBase {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(settings_.bfloat16);
+    const AutocastScope products(settings_.operands);
     const Tensor g = args.output_gradients[0].dense();
     std::vector<Gradient> out(2);
     if (args.wants(0)) out[0] = dispatch1(ConvolutionOp(settings_, false), {g, args.inputs[1]});
@@ -269,7 +271,7 @@ class KernelGradient final : public ConvolutionBase {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(settings_.bfloat16);
+    const AutocastScope products(settings_.operands);
     const Tensor g = args.output_gradients[0].dense();
     std::vector<Gradient> out(2);
     if (args.wants(0)) {

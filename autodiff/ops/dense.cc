@@ -216,8 +216,7 @@ class DenseGradient final : public Op {
 // The inputs are x, kernel and, optionally, bias.
 class Dense final : public Op {
  public:
-  explicit Dense(bool relu)
-      : Op("Dense"), relu_(relu), bfloat16_(AutocastScope::bfloat16_products()) {}
+  explicit Dense(bool relu) : Op("Dense"), relu_(relu), operands_(AutocastScope::operands()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("dense", in[0]);
@@ -242,13 +241,15 @@ class Dense final : public Op {
     const int64_t m = in[0].shape().drop_last().size();
     const int64_t k = in[1].dim(0), n = in[1].dim(1);
     Tensor y = Tensor::uninitialized(in[0].shape().drop_last() + Shape{n}, in[0].dtype());
+    const Tensor of_x = ops::internal::product_operand(in[0], operands_);
+    const Tensor of_kernel = ops::internal::product_operand(in[1], operands_);
     visit_floating(y.dtype(), "dense", [&]<class T>(const T&) {
-      const T *x = in[0].data<T>().data(), *kernel = in[1].data<T>().data();
+      const T *x = of_x.data<T>().data(), *kernel = of_kernel.data<T>().data();
       const T* bias = in.size() == 3 ? in[2].data<T>().data() : nullptr;
       T* to = y.mutable_data<T>().data();
       if constexpr (std::same_as<T, float>) {
         const kernels::GemmEpilogue epilogue = {.bias = bias, .relu = relu_};
-        if (bfloat16_) {
+        if (operands_ == ProductOperands::kBFloat16) {
           kernels::gemm_bf16(x, kernel, to, m, n, k, false, false, epilogue, matmul_precision());
         } else {
           kernels::gemm(x, kernel, to, m, n, k, false, false, epilogue,
@@ -266,11 +267,11 @@ class Dense final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(bfloat16_);
+    const AutocastScope products(operands_);
     const Tensor &x = args.inputs[0], &kernel = args.inputs[1];
     const bool has_bias = args.input_specs.size() == 3;
-    // The fused gradient has no bfloat16 products.
-    if (!bfloat16_) return fused_gradients(args);
+    // The fused gradient does not round its operands.
+    if (operands_ == ProductOperands::kUnchanged) return fused_gradients(args);
     Tensor dz = args.output_gradients[0].dense();
     std::vector<Gradient> out(args.input_specs.size());
     if (relu_) {
@@ -307,7 +308,8 @@ class Dense final : public Op {
     return out;
   }
 
-  const bool relu_, bfloat16_;
+  const bool relu_;
+  const ProductOperands operands_;
 };
 
 }  // namespace

@@ -32,9 +32,7 @@ std::string filtered(const std::string& from, const Keep& keep) {
 class Einsum final : public Op {
  public:
   explicit Einsum(Equation equation)
-      : Op("Einsum"),
-        equation_(std::move(equation)),
-        bfloat16_(AutocastScope::bfloat16_products()) {}
+      : Op("Einsum"), equation_(std::move(equation)), operands_(AutocastScope::operands()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("einsum", in[0]);
@@ -46,7 +44,7 @@ class Einsum final : public Op {
   // and the result.
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
     const SuspendRecording parts;
-    const AutocastScope products(bfloat16_);
+    const AutocastScope products(operands_);
     const auto& [a, b, out] = equation_;
     const std::string batch = filtered(out, [&](char l) { return has(a, l) && has(b, l); });
     const std::string rows = filtered(out, [&](char l) { return !has(b, l); });
@@ -71,7 +69,7 @@ class Einsum final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(bfloat16_);
+    const AutocastScope products(operands_);
     const auto& [a, b, out] = equation_;
     const Tensor dy = args.output_gradients[0].dense();
     std::vector<Gradient> gradients(2);
@@ -132,7 +130,7 @@ class Einsum final : public Op {
   }
 
   const Equation equation_;
-  const bool bfloat16_;
+  const ProductOperands operands_;
 };
 
 [[noreturn]] void throw_invalid(const std::string& equation, const std::string& why) {

@@ -24,7 +24,7 @@ class MatMul final : public Op {
       : Op("MatMul"),
         transpose_a_(transpose_a),
         transpose_b_(transpose_b),
-        bfloat16_(AutocastScope::bfloat16_products()) {}
+        operands_(AutocastScope::operands()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("matmul", in[0]);
@@ -33,7 +33,8 @@ class MatMul final : public Op {
   }
 
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const Tensor &a = in[0], &b = in[1];
+    const Tensor a = ops::internal::product_operand(in[0], operands_);
+    const Tensor b = ops::internal::product_operand(in[1], operands_);
     Tensor c = Tensor::uninitialized(product_shape(a.shape(), b.shape()), a.dtype());
     int64_t m = c.dim(-2), n = c.dim(-1), k = a.dim(transpose_a_ ? -2 : -1);
     int64_t count = c.shape().slice(0, c.rank() - 2).size();
@@ -47,7 +48,7 @@ class MatMul final : public Op {
         const T *of_a = x + i * m * k, *of_b = y + i * b_step;
         T* of_c = z + i * m * n;
         if constexpr (std::same_as<T, float>) {
-          if (bfloat16_) {
+          if (operands_ == ProductOperands::kBFloat16) {
             return kernels::gemm_bf16(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_, {},
                                       matmul_precision());
           }
@@ -69,7 +70,7 @@ class MatMul final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const AutocastScope products(bfloat16_);
+    const AutocastScope products(operands_);
     const Tensor &a = args.inputs[0], &b = args.inputs[1];
     const Tensor dc = args.output_gradients[0].dense();
     std::vector<Gradient> out(2);
@@ -125,7 +126,8 @@ class MatMul final : public Op {
     return ops::sum_to(db, db.shape().slice(db.rank() - rank_b, db.rank()));
   }
 
-  const bool transpose_a_, transpose_b_, bfloat16_;
+  const bool transpose_a_, transpose_b_;
+  const ProductOperands operands_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <keel/autodiff/ops/ops_internal.h>
 
 #include <keel/autodiff/tape.h>
+#include <keel/framework/kernels/half.h>
 
 namespace keel::ops::internal {
 
@@ -25,6 +26,17 @@ void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec&
 
 MatmulPrecision precision_of_step() {
   return GradientTape::any_in_use() ? matmul_precision() : MatmulPrecision::kHighest;
+}
+
+Tensor product_operand(const Tensor& x, ProductOperands operands) {
+  if (operands != ProductOperands::kFloat16 || x.dtype() != DType::kFloat32) return x;
+  Tensor out = Tensor::uninitialized(x.shape(), x.dtype());
+  const float* from = x.data<float>().data();
+  float* to = out.mutable_data<float>().data();
+  parallel_for(x.size(), kGrain, [&](int64_t begin, int64_t end) {
+    kernels::round_as_float16(from + begin, end - begin, to + begin);
+  });
+  return out;
 }
 
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<Shape> operands) {

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/matmul_precision.h>
 #include <keel/framework/tensor.h>
@@ -21,6 +22,10 @@ void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec&
 // Returns the precision of a float32 product computed now: matmul_precision() during a training
 // step, the highest precision otherwise.
 MatmulPrecision precision_of_step();
+
+// Returns the operand of a product as the op's setting says. Rounds to float16 only: the kernels
+// round to bfloat16 themselves. Other dtypes than float32 are never rounded.
+Tensor product_operand(const Tensor& x, ProductOperands operands);
 
 // Returns x with its axes permuted: axis i of the result is axis permutation[i] of x.
 Tensor transposed(const Tensor& x, std::span<const int> permutation);

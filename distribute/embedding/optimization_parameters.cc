@@ -73,6 +73,22 @@ void write(const FrequencyEstimatorRule& rule, bool, proto::OptimizationParamete
   p.set_outlier_threshold(rule.options.outlier_threshold);
   p.set_weight_exponent(rule.options.weight_exponent);
 }
+void write(const LaPropRule& rule, bool, proto::OptimizationParameters& out) {
+  proto::LaProp& p = *out.mutable_la_prop();
+  p.set_beta1(rule.options.beta1);
+  p.set_beta2(rule.options.beta2);
+  p.set_epsilon(rule.options.epsilon);
+  p.set_initial_slot_value(rule.options.initial_slot_value);
+}
+void write(const F2ARule& rule, bool, proto::OptimizationParameters& out) {
+  proto::F2a& p = *out.mutable_f2a();
+  p.set_rho(rule.options.rho);
+  p.set_l1(rule.options.l1);
+  p.set_l2(rule.options.l2);
+  p.set_max_lr_multiplier(rule.options.max_lr_multiplier);
+  p.set_initial_accumulator_value(rule.options.initial_accumulator_value);
+  p.set_initial_local_step_value(rule.options.initial_local_step_value);
+}
 void write(const CustomRule&, bool, proto::OptimizationParameters& out) {
   out.mutable_user_defined_program()->set_name(kCustomName);
 }
@@ -110,7 +126,7 @@ void write_rule(const EngineTable& table, proto::OptimizationParameters& out) {
       !only_dense(*rule) &&
       write_as_one_of<SGDRule, AdagradRule, AdagradMomentumRule, FtrlRule, AdamRule, MomentumRule,
                       RMSPropRule, ProximalAdagradRule, ProximalYogiRule, FrequencyEstimatorRule,
-                      CustomRule>(*rule, table.update.lazy, out);
+                      LaPropRule, F2ARule, CustomRule>(*rule, table.update.lazy, out);
   if (!known || (!table.update.lazy && !out.has_adam())) {
     throw ValueError("EngineConfiguration: table '", table.name,
                      "' has an update rule that embedding engines do not support; use the "
@@ -190,6 +206,23 @@ std::shared_ptr<const UpdateRule> read(const proto::FrequencyEstimator& p, int64
                                     .weight_exponent = p.weight_exponent()});
 }
 
+std::shared_ptr<const UpdateRule> read(const proto::LaProp& p) {
+  return std::make_shared<LaPropRule>(
+      LaPropRuleOptions{.beta1 = p.beta1(),
+                        .beta2 = p.beta2(),
+                        .epsilon = p.epsilon(),
+                        .initial_slot_value = p.initial_slot_value()});
+}
+std::shared_ptr<const UpdateRule> read(const proto::F2a& p) {
+  return std::make_shared<F2ARule>(
+      F2ARuleOptions{.rho = p.rho(),
+                     .l1 = p.l1(),
+                     .l2 = p.l2(),
+                     .max_lr_multiplier = p.max_lr_multiplier(),
+                     .initial_accumulator_value = p.initial_accumulator_value(),
+                     .initial_local_step_value = p.initial_local_step_value()});
+}
+
 std::shared_ptr<const UpdateRule> read_rule(const proto::OptimizationParameters& p, int64_t dim) {
   using P = proto::OptimizationParameters;
   switch (p.parameters_case()) {
@@ -216,6 +249,10 @@ std::shared_ptr<const UpdateRule> read_rule(const proto::OptimizationParameters&
       return read(p.proximal_yogi());
     case P::kFrequencyEstimator:
       return read(p.frequency_estimator(), dim);
+    case P::kLaProp:
+      return read(p.la_prop());
+    case P::kF2A:
+      return read(p.f2a());
     case P::kUserDefinedProgram:
     case P::PARAMETERS_NOT_SET:
       break;

@@ -22,6 +22,7 @@ struct Scope::Log {
 
   std::mutex mutex;
   std::array<Counts, kPhases> counts;  // by phase, by name
+  std::vector<TraceEvent> events;      // of a traced profile
   Scope* innermost = nullptr;          // accessed only by the owning thread
 };
 
@@ -31,6 +32,7 @@ struct Logs {
   std::vector<std::shared_ptr<Scope::Log>> all;
   Scope::Clock::time_point began;
   std::atomic<uint64_t> run = 0;  // incremented by every start and stop
+  std::atomic<bool> traces = false;
 
   static Logs& instance() {
     static Logs* logs = new Logs;  // leaked: threads may outlive main()
@@ -96,8 +98,16 @@ double Report::busy_seconds() const {
 // Sums the counts of all threads. The caller holds `mutex`.
 Report Logs::report() {
   std::array<Scope::Log::Counts, kPhases> sums;
+  std::vector<TraceEvent> events;
+  int thread = 0;
   for (const auto& log : all) {
     const std::lock_guard lock(log->mutex);
+    for (TraceEvent& event : log->events) {
+      event.thread = thread;
+      events.push_back(std::move(event));
+    }
+    log->events.clear();
+    ++thread;
     for (int p = 0; p < kPhases; ++p) {
       for (const auto& [name, count] : log->counts[p]) {
         sums[p][name].calls += count.calls;
@@ -105,7 +115,7 @@ Report Logs::report() {
       }
     }
   }
-  Report out{.wall_seconds = in_seconds(Scope::Clock::now() - began)};
+  Report out{.wall_seconds = in_seconds(Scope::Clock::now() - began), .events = std::move(events)};
   for (int p = 0; p < kPhases; ++p) {
     for (const auto& [name, count] : sums[p]) {
       out.rows.push_back({.phase = static_cast<Phase>(p),
@@ -127,15 +137,17 @@ void Logs::clear() {
   for (const auto& log : all) {
     const std::lock_guard lock(log->mutex);
     for (auto& counts : log->counts) counts.clear();
+    log->events.clear();
   }
 }
 
-void start() {
+void start(bool trace) {
   Logs& logs = Logs::instance();
   const std::lock_guard lock(logs.mutex);
   logs.run.fetch_add(1);
   logs.clear();
   logs.began = std::chrono::steady_clock::now();
+  logs.traces.store(trace);
   internal::running.store(true);
 }
 
@@ -171,6 +183,26 @@ void print(const Report& report, std::ostream& out) {
   }
 }
 
+void write_chrome_trace(const Report& report, std::ostream& out) {
+  const auto text = [](std::string_view name) {
+    std::string quoted;
+    for (const char c : name) {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return quoted;
+  };
+  out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+  char numbers[128];
+  for (const TraceEvent& event : report.events) {
+    std::snprintf(numbers, sizeof numbers, R"("ts": %.3f, "dur": %.3f, "pid": 1, "tid": %d})",
+                  event.begin, event.duration, event.thread);
+    out << (&event == &report.events.front() ? "\n" : ",\n") << R"({"ph": "X", "name": ")"
+        << text(event.name) << R"(", "cat": ")" << name_of(event.phase) << R"(", )" << numbers;
+  }
+  out << "\n]}\n";
+}
+
 void Scope::open(Phase phase, std::string_view name, Phase phase_of_ops) {
   Log& log = Logs::of_this_thread();
   outer_ = log.innermost;
@@ -202,6 +234,13 @@ void Scope::close() {
   if (found == counts.end()) found = counts.try_emplace(std::string(name_)).first;
   ++found->second.calls;
   found->second.time += all - inside_;
+  const Logs& logs = Logs::instance();
+  if (!logs.traces.load(std::memory_order_relaxed)) return;
+  const auto microseconds = [](Clock::duration time) { return 1e6 * in_seconds(time); };
+  log_->events.push_back({.phase = phase_,
+                          .name = std::string(name_),
+                          .begin = microseconds(begin_ - logs.began),
+                          .duration = microseconds(all)});
 }
 
 }  // namespace keel::profile

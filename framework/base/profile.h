@@ -44,10 +44,20 @@ struct Row {
   double seconds = 0;               // excludes nested scopes; summed over threads
 };
 
+// One scope of a traced profile.
+struct TraceEvent {
+  Phase phase = Phase::kFramework;  // the kind of work
+  std::string name = {};            // of the op, table or scope
+  int thread = 0;                   // the number of the thread, in no particular order
+  double begin = 0;                 // microseconds since start()
+  double duration = 0;              // microseconds, with the scopes inside it
+};
+
 // The result of a profile.
 struct Report {
-  double wall_seconds = 0;     // from start() to stop()
-  std::vector<Row> rows = {};  // sorted by phase, then by decreasing time
+  double wall_seconds = 0;              // from start() to stop()
+  std::vector<Row> rows = {};           // sorted by phase, then by decreasing time
+  std::vector<TraceEvent> events = {};  // of a traced profile, by thread and by end
 
   // Returns the total time of a phase, summed over threads.
   double seconds(Phase phase) const;
@@ -56,12 +66,16 @@ struct Report {
 };
 
 // Begins a profile and discards the counts of a running one. At most one thread may call start()
-// and stop() at a time. Scopes that are open when either is called are not counted.
-void start();
+// and stop() at a time. Scopes that are open when either is called are not counted. With `trace`,
+// the report lists each scope, which takes about 100 bytes for each.
+void start(bool trace = false);
 // Ends the profile and returns its report.
 Report stop();
 // Prints the report as a table.
 void print(const Report& report, std::ostream& out);
+// Writes the events of a traced profile in Chrome's trace format, which chrome://tracing, Perfetto
+// and TensorBoard show.
+void write_chrome_trace(const Report& report, std::ostream& out);
 
 namespace internal {
 inline std::atomic<bool> running = false;

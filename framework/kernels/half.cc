@@ -62,6 +62,21 @@ inline uint16_t nearest_float16(float value) {
                                (bits & kSign) >> 16U);
 }
 
+inline float as_float16(float value) {
+  constexpr uint32_t kSmallestNormal = 113U << 23U;  // 2^-14
+  constexpr float kOverflow = 65520;                 // half a unit above the largest number
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & ~kSign;
+  const uint32_t normal = (magnitude + 0xFFFU + (magnitude >> 13U & 1U)) & ~0x1FFFU;
+  // The numbers in [0.5, 1) have the spacing of Float16's subnormal ones, 2^-24.
+  const float small = std::bit_cast<float>(std::min(magnitude, kSmallestNormal)) + 0.5F;
+  const auto subnormal = std::bit_cast<uint32_t>(small - 0.5F);
+  const uint32_t finite = chosen(magnitude < kSmallestNormal, subnormal, normal);
+  const uint32_t special = magnitude > kInfinity ? magnitude : kInfinity;
+  return std::bit_cast<float>(
+      chosen(magnitude < std::bit_cast<uint32_t>(kOverflow), finite, special) | (bits & kSign));
+}
+
 }  // namespace
 
 void to_floats(const BFloat16* from, int64_t n, float* to) {
@@ -76,6 +91,10 @@ void round_to_nearest(const float* __restrict from, int64_t n, BFloat16* __restr
 }
 void round_to_nearest(const float* __restrict from, int64_t n, Float16* __restrict to) {
   for (int64_t i = 0; i < n; ++i) to[i].bits = nearest_float16(from[i]);
+}
+
+void round_as_float16(const float* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = as_float16(from[i]);
 }
 
 }  // namespace keel::kernels

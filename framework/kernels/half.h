@@ -40,6 +40,9 @@ void to_floats(const Float16* from, int64_t n, float* to);
 // Rounds n values to the nearest representable value, ties to even.
 void round_to_nearest(const float* from, int64_t n, BFloat16* to);
 void round_to_nearest(const float* from, int64_t n, Float16* to);
+// Rounds n values to the nearest Float16, ties to even, as arithmetic in that format does: a value
+// from 65520 on becomes infinite, and NaN stays NaN. `from` may be `to`.
+void round_as_float16(const float* from, int64_t n, float* to);
 // Rounds n values stochastically to one of the two adjacent representable values. The nearer value
 // is the likelier, so the mean over keys is the exact number (within 2^-13 of the spacing for a
 // Float16 below 2^-14). A representable value is not changed. Element i of the result depends only

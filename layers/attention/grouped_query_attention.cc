@@ -1,9 +1,10 @@
+#include <keel/layers/attention/grouped_query_attention.h>
+
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/attention/internal/head_projection.h>
 #include <keel/layers/attention/internal/heads.h>
-#include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
 
@@ -23,6 +24,7 @@ GroupedQueryAttentionLayer::GroupedQueryAttentionLayer(Options options)
   if (!(options_.dropout >= 0 && options_.dropout <= 1)) {
     throw ValueError(caller(), ": dropout must be in [0, 1], received ", options_.dropout);
   }
+  check_attention_options(options_, caller());
 }
 
 Tensors GroupedQueryAttentionLayer::operator()(const Tensors& inputs, const CallOptions& options) {
@@ -46,6 +48,7 @@ std::vector<Tensor> GroupedQueryAttentionLayer::compute_mask(const Tensors& inpu
 std::vector<std::string> GroupedQueryAttentionLayer::sublayer_attributes() const {
   std::vector<std::string> out;
   if (query_) out = {"_query_dense", "_key_dense", "_value_dense", "_output_dense"};
+  if (gate_) out.insert(out.begin() + 2, "_gate_dense");
   if (dropout_) out.emplace_back();
   return out;
 }
@@ -64,14 +67,18 @@ void GroupedQueryAttentionLayer::build_weights(const Specs& inputs) {
   const int64_t dim = options_.head_dim;
   query_ = make_projection(options_, "query", {query[-1], heads, dim}, 1);
   key_ = make_projection(options_, "key", {key[-1], groups, dim}, 1);
+  if (options_.use_gate) {
+    gate_ = make_projection(options_, "gate", {query[-1], heads, dim}, 1, "sigmoid");
+    (*gate_)->build(parts.query);
+  }
   value_ = make_projection(options_, "value", {value[-1], groups, dim}, 1);
   output_ = make_projection(options_, "attention_output", {heads, dim, query[-1]}, 2);
   (*query_)->build(parts.query);
   (*key_)->build(parts.key_or_value());
   (*value_)->build(parts.value);
   (*output_)->build(TensorSpec{.shape = query.drop_last() + Shape{heads, dim}});
-  for (const auto& projection : {*query_, *key_, *value_, *output_}) {
-    prepend_to_paths(name(), *track(projection));
+  for (const auto& projection : {query_, key_, gate_, value_, output_}) {
+    if (projection) prepend_to_paths(name(), *track(*projection));
   }
   if (options_.dropout == 0) return;
   dropout_ = track(layers::Dropout(
@@ -89,7 +96,7 @@ Tensor GroupedQueryAttentionLayer::repeated(const Tensor& heads) const {
   return ops::reshape(copies, shape.with(2, options_.num_query_heads));
 }
 
-Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContext&) {
+Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContext& context) {
   const auto parts = attention_parts(inputs, caller());
   const Shape query = parts.query.spec().shape, value = parts.value.spec().shape;
   const bool with_scores = is_set(parts.return_attention_scores);
@@ -98,19 +105,20 @@ Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContex
     return attention_results(Tensor::symbolic({.shape = query, .dtype = dtype()}),
                              Tensor::symbolic({.shape = scores, .dtype = dtype()}), with_scores);
   }
-  HeadsOptions how = {.scale = 1 / std::sqrt(static_cast<double>(options_.head_dim)),
-                      .mask = mask_of_heads(parts)};
-  if (dropout_) how.dropout = [this](const Tensor& weights) { return (*dropout_)(weights); };
-  const HeadsResult result =
+  const bool drops = dropout_ && context.training;
+  HeadsOptions how = heads_options(options_, parts, drops, caller());
+  how.scale = 1 / std::sqrt(static_cast<double>(options_.head_dim));
+  if (drops) how.dropout = [this](const Tensor& weights) { return (*dropout_)(weights); };
+  HeadsResult result =
       attend((*query_)(parts.query.tensor()), repeated((*key_)(parts.key_or_value().tensor())),
              repeated((*value_)(parts.value.tensor())), how);
+  if (gate_) result.output = result.output * (*gate_)(parts.query.tensor());
   return attention_results((*output_)(result.output), result.scores, with_scores);
 }
 
 KEEL_REGISTER(Layer, GroupedQueryAttentionLayer, .package = "keras",
               .call =
                   "query, value, key, query_mask, value_mask, key_mask, attention_mask, "
-                  "return_attention_scores=false, training, use_causal_mask=false",
-              .ignored_keys = "flash_attention=null, use_gate=false, sliding_window=null")
+                  "return_attention_scores=false, training, use_causal_mask=false")
 
 }  // namespace keel

@@ -25,6 +25,7 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(Options options)
   if (!(options_.dropout >= 0 && options_.dropout <= 1)) {
     throw ValueError(caller(), ": dropout must be in [0, 1], received ", options_.dropout);
   }
+  check_attention_options(options_, caller());
 }
 
 Tensors MultiHeadAttentionLayer::operator()(const Tensors& inputs, const CallOptions& options) {
@@ -47,6 +48,7 @@ std::vector<Tensor> MultiHeadAttentionLayer::compute_mask(const Tensors& inputs,
 std::vector<std::string> MultiHeadAttentionLayer::sublayer_attributes() const {
   std::vector<std::string> out;
   if (query_) out = {"query_dense", "key_dense", "value_dense", "output_dense"};
+  if (gate_) out.insert(out.begin() + 2, "gate_dense");
   if (dropout_) out.emplace_back();
   return out;
 }
@@ -87,14 +89,18 @@ void MultiHeadAttentionLayer::build_weights(const Specs& inputs) {
   const Shape out = output_shape(query);
   query_ = make_projection(options_, "query", {query[-1], heads, options_.key_dim}, 1);
   key_ = make_projection(options_, "key", {key[-1], heads, options_.key_dim}, 1);
+  if (options_.use_gate) {
+    gate_ = make_projection(options_, "gate", {query[-1], heads, value_dim()}, 1, "sigmoid");
+    (*gate_)->build(parts.query);
+  }
   value_ = make_projection(options_, "value", {value[-1], heads, value_dim()}, 1);
   output_ = make_projection(options_, "attention_output", Shape{heads, value_dim()} + out, 2);
   (*query_)->build(parts.query);
   (*key_)->build(parts.key_or_value());
   (*value_)->build(parts.value);
   (*output_)->build(TensorSpec{.shape = query.drop_last() + Shape{heads, value_dim()}});
-  for (const auto& projection : {*query_, *key_, *value_, *output_}) {
-    prepend_to_paths(name(), *track(projection));
+  for (const auto& projection : {query_, key_, gate_, value_, output_}) {
+    if (projection) prepend_to_paths(name(), *track(*projection));
   }
   if (options_.dropout == 0) return;
   dropout_ = track(layers::Dropout(
@@ -124,7 +130,7 @@ Tensors MultiHeadAttentionLayer::symbolic_results(const Tensors& inputs) const {
                            is_set(parts.return_attention_scores));
 }
 
-Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&) {
+Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext& context) {
   const auto parts = attention_parts(inputs, caller());
   const Shape value = parts.value.spec().shape, key = parts.key_or_value().spec().shape;
   if (!compatible(value.drop_last(), key.drop_last())) {
@@ -134,13 +140,15 @@ Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&)
         " and ", key);
   }
   if (any_symbolic(inputs)) return symbolic_results(inputs);
-  HeadsOptions how = {.axes = attention_axes(parts.query.spec().shape),
-                      .scale = 1 / std::sqrt(static_cast<double>(options_.key_dim)),
-                      .mask = mask_of_heads(parts)};
-  if (dropout_) how.dropout = [this](const Tensor& weights) { return (*dropout_)(weights); };
-  const HeadsResult result =
+  const bool drops = dropout_ && context.training;
+  HeadsOptions how = heads_options(options_, parts, drops, caller());
+  how.axes = attention_axes(parts.query.spec().shape);
+  how.scale = 1 / std::sqrt(static_cast<double>(options_.key_dim));
+  if (drops) how.dropout = [this](const Tensor& weights) { return (*dropout_)(weights); };
+  HeadsResult result =
       attend((*query_)(parts.query.tensor()), (*key_)(parts.key_or_value().tensor()),
              (*value_)(parts.value.tensor()), how);
+  if (gate_) result.output = result.output * (*gate_)(parts.query.tensor());
   return attention_results((*output_)(result.output), result.scores,
                            is_set(parts.return_attention_scores));
 }
@@ -149,8 +157,6 @@ KEEL_REGISTER(Layer, MultiHeadAttentionLayer, .package = "keras",
               .call =
                   "query, value, key, query_mask, value_mask, key_mask, attention_mask, "
                   "return_attention_scores=false, training, use_causal_mask=false",
-              .ignored_keys =
-                  "flash_attention=null, use_gate=false, sliding_window=null, query_shape=*, "
-                  "key_shape=*, value_shape=*")
+              .ignored_keys = "query_shape=*, key_shape=*, value_shape=*")
 
 }  // namespace keel

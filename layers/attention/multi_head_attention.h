@@ -1,4 +1,4 @@
-// Attention with several heads: MultiHeadAttention and GroupedQueryAttention.
+// MultiHeadAttention: attention with several heads.
 #pragma once
 
 #include <optional>
@@ -21,6 +21,9 @@ struct MultiHeadAttentionOptions {
   bool use_bias = true;                     // add the weight bias
   std::optional<Axes> output_shape = {};    // shape of an output step; unset: that of the query
   std::optional<Axes> attention_axes = {};  // unset: all axes except the first and the last
+  // A query step sees the key steps within sliding_window - 1 steps, > 0; unset: all of them.
+  std::optional<int64_t> sliding_window = {};
+  std::optional<bool> flash_attention = {};           // see MultiHeadAttentionLayer
   Initializer kernel_initializer = "glorot_uniform";  // initial values of kernel
   Initializer bias_initializer = "zeros";             // initial values of bias
   Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
@@ -28,6 +31,7 @@ struct MultiHeadAttentionOptions {
   Regularizer activity_regularizer = {};              // applied to the result of each projection
   Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
   Constraint bias_constraint = {};    // applied to bias after each step; unset: none
+  bool use_gate = false;              // multiply the heads by sigmoid(projection of the query)
   std::optional<int64_t> seed = {};   // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
@@ -40,8 +44,11 @@ struct MultiHeadAttentionOptions {
     field("value_dim", self.value_dim);
     field("dropout", self.dropout);
     field("use_bias", self.use_bias);
+    field("use_gate", self.use_gate);
     field("output_shape", self.output_shape);
     field("attention_axes", self.attention_axes);
+    field("sliding_window", self.sliding_window);
+    field("flash_attention", self.flash_attention);
     field("kernel_initializer", self.kernel_initializer);
     field("bias_initializer", self.bias_initializer);
     field("kernel_regularizer", self.kernel_regularizer);
@@ -61,6 +68,12 @@ struct MultiHeadAttentionCallOptions {
   bool use_causal_mask = false;          // restrict query step i to the values 0 to i
 };
 
+// Returns a config without the key flash_attention, which Keras does not write.
+inline Config without_flash_attention(Config config) {
+  config.erase("flash_attention");
+  return config;
+}
+
 // MultiHeadAttention: attention with several heads, each with its own projections
 // (keras.layers.MultiHeadAttention).
 // Projects query, key and value for each head, and computes
@@ -73,7 +86,11 @@ struct MultiHeadAttentionCallOptions {
 // axes are batch axes.
 // A weight is 0 where attention_mask, or the mask of the query, value or key, is false. The output
 // has the query's mask.
-// Weights: kernel and bias of the projections "query", "key", "value" and "attention_output". The
+// With flash_attention, the weights are never stored as a whole (autodiff/attention_ops.h). Unset:
+// where this is faster, without dropout in training, scores, and several attention_axes. If set, a
+// call that needs the weights throws ValueError. Keras's configs do not have it, nor do files.
+// Weights: kernel and bias of the projections "query", "key", "value" and "attention_output", and
+// of "gate" with use_gate. The
 // kernels are [dim, num_heads, key_dim or value_dim] and [num_heads, value_dim, output_shape...].
 // Throws ValueError for another input structure, for ranks that differ or are below 3, if the steps
 // of key and value differ, and if a last dimension is unknown.
@@ -82,7 +99,8 @@ class MultiHeadAttentionLayer final : public OptionsLayer<MultiHeadAttentionOpti
  public:
   static constexpr char kClassName[] = "MultiHeadAttention";
   using CallOptions = MultiHeadAttentionCallOptions;
-  // Throws ValueError for sizes that are not positive, and unless 0 <= dropout <= 1.
+  // Throws ValueError for sizes that are not positive, and unless 0 <= dropout <= 1; also for
+  // flash_attention with dropout.
   explicit MultiHeadAttentionLayer(Options options);
 
   // Calls the layer with the options of multi-head attention.
@@ -92,6 +110,7 @@ class MultiHeadAttentionLayer final : public OptionsLayer<MultiHeadAttentionOpti
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
   std::vector<std::string> sublayer_attributes() const override;
+  Config get_config() const override { return without_flash_attention(to_config(options_)); }
 
  private:
   std::string caller() const { return std::string(kClassName) + " " + name(); }
@@ -102,85 +121,13 @@ class MultiHeadAttentionLayer final : public OptionsLayer<MultiHeadAttentionOpti
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensors symbolic_results(const Tensors& inputs) const;
 
-  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // created by build()
-  std::optional<layers::Dropout> dropout_;
-};
-
-// The options of GroupedQueryAttentionLayer.
-struct GroupedQueryAttentionOptions {
-  int64_t head_dim = 0;             // required, > 0
-  int64_t num_query_heads = 0;      // required, > 0
-  int64_t num_key_value_heads = 0;  // required, > 0; divides num_query_heads
-  double dropout = 0.0;             // dropout rate of the attention weights, in [0, 1]
-  bool use_bias = true;             // add the weight bias
-  Initializer kernel_initializer = "glorot_uniform";  // initial values of kernel
-  Initializer bias_initializer = "zeros";             // initial values of bias
-  Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
-  Regularizer bias_regularizer = {};                  // penalty on bias; unset: none
-  Regularizer activity_regularizer = {};              // applied to the result of each projection
-  Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
-  Constraint bias_constraint = {};    // applied to bias after each step; unset: none
-  std::optional<int64_t> seed = {};   // unset: the next stream of set_random_seed
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
-
-  static void fields(auto& self, auto&& field) {
-    base_fields(self, field);
-    field("head_dim", self.head_dim);
-    field("num_query_heads", self.num_query_heads);
-    field("num_key_value_heads", self.num_key_value_heads);
-    field("use_bias", self.use_bias);
-    field("dropout", self.dropout);
-    field("kernel_initializer", self.kernel_initializer);
-    field("bias_initializer", self.bias_initializer);
-    field("kernel_regularizer", self.kernel_regularizer);
-    field("bias_regularizer", self.bias_regularizer);
-    field("activity_regularizer", self.activity_regularizer);
-    field("kernel_constraint", self.kernel_constraint);
-    field("bias_constraint", self.bias_constraint);
-    field("seed", self.seed);
-  }
-};
-
-// GroupedQueryAttention: multi-head attention in which groups of query heads share keys and values
-// (keras.layers.GroupQueryAttention).
-// MultiHeadAttention with num_query_heads heads, where each group of num_query_heads /
-// num_key_value_heads adjacent heads shares one projection of key and value (Ainslie et al. 2023).
-// Calls, masks, results and names of weights are those of MultiHeadAttention for tensors [batch,
-// steps, dim]. The kernels of key and value are [dim, num_key_value_heads, head_dim].
-class GroupedQueryAttentionLayer final : public OptionsLayer<GroupedQueryAttentionOptions, Layer>,
-                                         public SublayerAttributes {
- public:
-  static constexpr char kClassName[] = "GroupQueryAttention";
-  using CallOptions = MultiHeadAttentionCallOptions;
-  // Throws ValueError for sizes that are not positive or do not divide, and unless 0 <= dropout <=
-  // 1.
-  explicit GroupedQueryAttentionLayer(Options options);
-
-  // Calls the layer with the options of multi-head attention.
-  Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
-  Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
-
-  bool supports_masking() const override { return true; }
-  std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
-  std::vector<std::string> sublayer_attributes() const override;
-
- private:
-  std::string caller() const { return std::string(kClassName) + " " + name(); }
-  void build_weights(const Specs& inputs) override;
-  Tensors call(const Tensors& inputs, const CallContext& context) override;
-  Tensor repeated(const Tensor& heads) const;
-
-  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // created by build()
+  std::optional<layers::EinsumDense> query_, key_, gate_, value_, output_;  // created by build()
   std::optional<layers::Dropout> dropout_;
 };
 
 namespace layers {
-// Handles to the layers, under Keras's names.
+// A handle to the layer, under Keras's name.
 using MultiHeadAttention = LayerHandle<MultiHeadAttentionLayer>;
-using GroupedQueryAttention = LayerHandle<GroupedQueryAttentionLayer>;
-using GroupQueryAttention = GroupedQueryAttention;  // Keras's name
 }  // namespace layers
 
 }  // namespace keel

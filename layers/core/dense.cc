@@ -1,12 +1,14 @@
 #include <keel/layers/core/dense.h>
 
+#include <keel/layers/core/internal/quantized_projection.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 
-DenseLayer::DenseLayer(Options options) : OptionsLayer(kClassName, std::move(options)) {
+DenseLayer::DenseLayer(Options options)
+    : ProjectionLayer(kClassName, options), options_(std::move(options)) {
   if (options_.units <= 0) {
     throw ValueError("Dense ", name(), ": units must be positive, received ", options_.units);
   }
@@ -19,40 +21,43 @@ void DenseLayer::build_weights(const TensorSpec& input) {
                      ": the input must have rank 2 or more and a known last dimension, received ",
                      input.shape);
   }
-  kernel_ = add_weight({.name = "kernel",
-                        .shape = {input.shape[-1], options_.units},
-                        .initializer = options_.kernel_initializer,
-                        .regularizer = options_.kernel_regularizer,
-                        .constraint = options_.kernel_constraint,
-                        .dtype = dtype()});
-  if (options_.use_bias) {
-    bias_ = add_weight({.name = "bias",
-                        .shape = {options_.units},
-                        .initializer = options_.bias_initializer,
-                        .regularizer = options_.bias_regularizer,
-                        .constraint = options_.bias_constraint,
-                        .dtype = dtype()});
-  }
+  build_projection(input.shape.rank(), {input.shape[-1], options_.units},
+                   options_.use_bias ? std::optional(Shape{options_.units}) : std::nullopt);
+}
+
+Config DenseLayer::get_config() const {
+  Config out = to_config(options_);
+  add_projection_keys(out);
+  return out;
+}
+
+ProjectionTerms DenseLayer::projection_terms(int input_rank) const {
+  std::string rows;
+  for (int i = 1; i < input_rank; ++i) rows += static_cast<char>('a' + i);
+  return {.input = rows + "y", .kernel = "yz", .output = rows + "z"};
 }
 
 Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
   const Activation& activation = options_.activation;
   const bool relu = activation.is("relu");
-  const Tensor bias = options_.use_bias ? bias_.read() : Tensor();
+  const Tensor bias = options_.use_bias ? this->bias().read() : Tensor();
+  if (is_quantized()) {
+    const Tensor z = quantized_product(as_dtype(x, dtype()));
+    return activation(bias ? z + bias : z);
+  }
   // ops::dense computes relu itself; other functions are applied to its result.
-  const Tensor y = ops::dense(as_dtype(x, dtype()), kernel_, bias, relu);
+  const Tensor y = ops::dense(as_dtype(x, dtype()), effective_kernel(), bias, relu);
   return relu ? y : activation(y);
 }
 
 std::optional<PlanValues> DenseLayer::plan(Planner& planner, const PlanValues& inputs) const {
   const std::optional<RowFunction> function = RowFunction::of(options_.activation);
-  if (!function || dtype_policy() != DType::kFloat32) return {};
+  if (!function || dtype_policy() != DType::kFloat32 || has_lora()) return {};
   const auto x = planner.rows(inputs, true);
   if (!x) return {};
-  return planner.product((*x)[0], kernel_, bias_, *function);
+  return planner.product((*x)[0], kernel(), bias(), *function);
 }
 
-KEEL_REGISTER(Layer, DenseLayer, .package = "keras",
-              .ignored_keys = "lora_rank=null, lora_alpha=null, quantization_config=null")
+KEEL_REGISTER(Layer, DenseLayer, .package = "keras")
 
 }  // namespace keel

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <keel/layers/activations.h>
-#include <keel/layers/layer.h>
+#include <keel/layers/core/projection.h>
 
 namespace keel {
 
@@ -20,8 +20,12 @@ struct DenseOptions {
   Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
   Regularizer bias_regularizer = {};                  // penalty on bias; unset: none
   Regularizer activity_regularizer = {};              // applied to the output
-  Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
-  Constraint bias_constraint = {};    // applied to bias after each step; unset: none
+  Constraint kernel_constraint = {};      // applied to kernel after each step; unset: none
+  Constraint bias_constraint = {};        // applied to bias after each step; unset: none
+  std::optional<int64_t> lora_rank = {};  // adapts the kernel by matrices of this rank
+  std::optional<double> lora_alpha = {};  // factor of their product, times lora_rank
+  std::optional<KernelQuantization> quantization_config = {};  // see ProjectionLayer::quantize()
+  static constexpr bool kQuantizes = true, kQuantizesToInt4 = true;  // dtypes of the policy
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -38,29 +42,34 @@ struct DenseOptions {
     field("activity_regularizer", self.activity_regularizer);
     field("kernel_constraint", self.kernel_constraint);
     field("bias_constraint", self.bias_constraint);
+    field("lora_rank", self.lora_rank);
+    field("lora_alpha", self.lora_alpha);
+    field("quantization_config", self.quantization_config);
   }
 };
 
 // Computes activation(x . kernel + bias) over the last axis. Input: [batch, ..., in]; output:
 // [batch, ..., units]. Weights: kernel [in, units] and bias [units]. Numeric inputs of another
 // dtype are cast to the layer's dtype.
-class DenseLayer final : public OptionsLayer<DenseOptions> {
+class DenseLayer final : public ProjectionLayer {
  public:
+  using Options = DenseOptions;
   static constexpr char kClassName[] = "Dense";
   // Throws ValueError unless units > 0.
   explicit DenseLayer(Options options);
 
-  const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // empty until built, and if !use_bias
   bool supports_masking() const override { return true; }
+  Config get_config() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
 
  private:
   // Throws ValueError unless the rank is at least 2 and the last dimension is known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& x, const CallContext& context) override;
+  ProjectionTerms projection_terms(int input_rank) const override;
+  bool has_flat_scale() const override { return true; }
 
-  Variable kernel_, bias_;
+  const Options options_;
 };
 
 namespace layers {
@@ -91,8 +100,12 @@ struct EinsumDenseOptions {
   Regularizer kernel_regularizer = {};                // penalty on kernel; unset: none
   Regularizer bias_regularizer = {};                  // penalty on bias; unset: none
   Regularizer activity_regularizer = {};              // applied to the output
-  Constraint kernel_constraint = {};  // applied to kernel after each step; unset: none
-  Constraint bias_constraint = {};    // applied to bias after each step; unset: none
+  Constraint kernel_constraint = {};      // applied to kernel after each step; unset: none
+  Constraint bias_constraint = {};        // applied to bias after each step; unset: none
+  std::optional<int64_t> lora_rank = {};  // adapts the kernel by matrices of this rank
+  std::optional<double> lora_alpha = {};  // factor of their product, times lora_rank
+  std::optional<KernelQuantization> quantization_config = {};  // see ProjectionLayer::quantize()
+  static constexpr bool kQuantizes = true, kQuantizesToInt4 = true;  // dtypes of the policy
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -110,6 +123,9 @@ struct EinsumDenseOptions {
     field("activity_regularizer", self.activity_regularizer);
     field("kernel_constraint", self.kernel_constraint);
     field("bias_constraint", self.bias_constraint);
+    field("lora_rank", self.lora_rank);
+    field("lora_alpha", self.lora_alpha);
+    field("quantization_config", self.quantization_config);
   }
 };
 
@@ -119,14 +135,14 @@ struct EinsumDenseOptions {
 // dots. The kernel's shape follows from the input and the output. The bias has the output's
 // dimensions from the first letter of bias_axes on, with 1 for letters that bias_axes does not
 // contain.
-class EinsumDenseLayer final : public OptionsLayer<EinsumDenseOptions> {
+class EinsumDenseLayer final : public ProjectionLayer {
  public:
+  using Options = EinsumDenseOptions;
   static constexpr char kClassName[] = "EinsumDense";
   // Throws ValueError for an equation of another form.
   explicit EinsumDenseLayer(Options options);
 
-  const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // empty until built, and without bias_axes
+  Config get_config() const override;
 
  private:
   struct Terms {
@@ -144,8 +160,10 @@ class EinsumDenseLayer final : public OptionsLayer<EinsumDenseOptions> {
   Shape bias_shape(const Shape& output, int dots) const;
   std::string caller() const { return "EinsumDense " + name(); }
 
+  ProjectionTerms projection_terms(int input_rank) const override;
+
+  const Options options_;
   const Terms terms_;
-  Variable kernel_, bias_;
 };
 
 namespace layers {

@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/internal/quantized_projection.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
@@ -33,7 +34,9 @@ void decode(const Config& config, PartialShape& shape) {
 }
 
 EinsumDenseLayer::EinsumDenseLayer(Options options)
-    : OptionsLayer(kClassName, std::move(options)), terms_(terms_of(options_.equation, caller())) {
+    : ProjectionLayer(kClassName, options),
+      options_(std::move(options)),
+      terms_(terms_of(options_.equation, caller())) {
   set_activity_regularizer(options_.activity_regularizer);
 }
 
@@ -136,31 +139,40 @@ void EinsumDenseLayer::build_weights(const TensorSpec& input) {
   const Shape kernel = kernel_shape(input.shape, output);
   const int dots = input.shape.rank() - static_cast<int>(terms_.input.size());
   const Shape bias = options_.bias_axes ? bias_shape(output, dots) : Shape{};
-  kernel_ = add_weight({.name = "kernel",
-                        .shape = kernel,
-                        .initializer = options_.kernel_initializer,
-                        .regularizer = options_.kernel_regularizer,
-                        .constraint = options_.kernel_constraint,
-                        .dtype = dtype()});
-  if (options_.bias_axes) {
-    bias_ = add_weight({.name = "bias",
-                        .shape = bias,
-                        .initializer = options_.bias_initializer,
-                        .regularizer = options_.bias_regularizer,
-                        .constraint = options_.bias_constraint,
-                        .dtype = dtype()});
+  build_projection(input.shape.rank(), kernel,
+                   options_.bias_axes ? std::optional(bias) : std::nullopt);
+}
+
+Config EinsumDenseLayer::get_config() const {
+  Config out = to_config(options_);
+  add_projection_keys(out);
+  return out;
+}
+
+ProjectionTerms EinsumDenseLayer::projection_terms(int input_rank) const {
+  std::string dots;
+  const std::string used = terms_.input + terms_.kernel + terms_.output;
+  const auto count = static_cast<size_t>(input_rank) - terms_.input.size();
+  for (char label = 'a'; dots.size() < count; label = label == 'z' ? 'A' : label + 1) {
+    if (used.find(label) == std::string::npos) dots += label;
   }
+  const auto with_dots = [&](const std::string& labels) {
+    return terms_.dots_last ? labels + dots : dots + labels;
+  };
+  return {.input = with_dots(terms_.input),
+          .kernel = terms_.kernel,
+          .output = with_dots(terms_.output)};
 }
 
 Tensor EinsumDenseLayer::call(const Tensor& x, const CallContext&) {
-  Tensor y = ops::einsum(options_.equation, as_dtype(x, dtype()), kernel_);
-  if (bias_) y = y + bias_;
+  const Tensor input = as_dtype(x, dtype());
+  Tensor y = is_quantized() ? quantized_product(input)
+                            : ops::einsum(options_.equation, input, effective_kernel());
+  if (bias()) y = y + bias();
   return options_.activation(y);
 }
 
-KEEL_REGISTER(
-    Layer, EinsumDenseLayer, .package = "keras",
-    .ignored_keys =
-        "lora_rank=null, lora_alpha=null, gptq_unpacked_column_size=null, quantization_config=null")
+KEEL_REGISTER(Layer, EinsumDenseLayer, .package = "keras",
+              .ignored_keys = "gptq_unpacked_column_size=null")
 
 }  // namespace keel

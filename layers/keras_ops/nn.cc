@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <keel/autodiff/attention_ops.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/keras_ops/comparison.h>
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
@@ -150,6 +152,46 @@ Tensor rms_normalization(const Tensor& x, const std::optional<Tensor>& scale, co
 
 // ---- Attention.
 
+namespace {
+
+// Products from which ops::attention() is faster than separate ops.
+constexpr int64_t kFusedProducts = 64 * 64;
+
+bool fuses_attention(const Tensor& query, const Tensor& key, const AttentionOptions& options) {
+  const bool plain = !options.bias && !options.attn_logits_soft_cap;
+  if (options.flash_attention.value_or(false) && !plain) {
+    throw ValueError("dot_product_attention: flash_attention does not support a bias or ",
+                     "attn_logits_soft_cap; leave flash_attention at its default");
+  }
+  const bool possible =
+      plain && !query.is_symbolic() && query.dtype() == DType::kFloat32 &&
+      AutocastScope::operands() == ProductOperands::kUnchanged &&
+      (!options.mask || (options.mask->rank() == 4 && !options.mask->is_symbolic()));
+  return possible && options.flash_attention.value_or(query.dim(1) * key.dim(1) >= kFusedProducts);
+}
+
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, double scale,
+                       const AttentionOptions& options) {
+  const std::vector<int> order = {0, 2, 1, 3};
+  const auto matrices = [&](const Tensor& x) {
+    return ops::reshape(ops::transpose(x, order), {x.dim(0) * x.dim(2), x.dim(1), x.dim(3)});
+  };
+  Tensor mask;
+  if (options.mask) {
+    const Shape steps = {query.dim(1), key.dim(1)};
+    const Tensor full =
+        ops::broadcast_to(ops::cast(ops::cast(*options.mask, DType::kBool), DType::kInt32),
+                          Shape{query.dim(0), query.dim(2)} + steps);
+    mask = ops::reshape(ops::cast(full, DType::kBool), Shape{query.dim(0) * query.dim(2)} + steps);
+  }
+  const Tensor out = ops::attention(matrices(query), matrices(key), matrices(value),
+                                    {.scale = scale, .mask = mask, .causal = options.is_causal});
+  return ops::transpose(ops::reshape(out, {query.dim(0), query.dim(2), query.dim(1), value.dim(3)}),
+                        order);
+}
+
+}  // namespace
+
 Tensor dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                              const AttentionOptions& options) {
   for (const Tensor& x : {query, key, value}) {
@@ -159,6 +201,8 @@ Tensor dot_product_attention(const Tensor& query, const Tensor& key, const Tenso
     }
   }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.dim(-1))));
+  if (fuses_attention(query, key, options))
+    return fused_attention(query, key, value, scale, options);
   Tensor logits = einsum("btnh,bsnh->bnts", {query, key}) * scale;
   if (options.attn_logits_soft_cap) {
     const double cap = *options.attn_logits_soft_cap;

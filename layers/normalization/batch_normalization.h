@@ -2,12 +2,23 @@
 // (keras.layers.BatchNormalization; Ioffe and Szegedy 2015).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <keel/layers/axes.h>
 #include <keel/layers/layer.h>
 
 namespace keel {
+
+// The bounds of batch renormalization. A member that is not set does not bound.
+struct RenormClipping {
+  std::optional<double> rmax = {}, rmin = {};  // bounds of r, the ratio of the deviations
+  std::optional<double> dmax = {};             // bound of |d|, the shift of the mean
+};
+// Converts to and from a dict. decode() throws ValueError for a key that is not a member.
+Config encode(const RenormClipping& v);
+void decode(const Config& c, RenormClipping& v);
 
 // Options of BatchNormalization.
 struct BatchNormalizationOptions {
@@ -24,6 +35,10 @@ struct BatchNormalizationOptions {
   Regularizer gamma_regularizer = {};                // penalty on gamma; unset: none
   Constraint beta_constraint = {};                   // applied to beta after each step; unset: none
   Constraint gamma_constraint = {};  // applied to gamma after each step; unset: none
+  bool synchronized = false;         // compute the statistics over the rows of all replicas
+  bool renorm = false;               // correct the statistics of the batch; see below
+  std::optional<RenormClipping> renorm_clipping = {};  // bounds of the correction; unset: none
+  double renorm_momentum = 0.99;  // weight of the previous averages of renorm, in [0, 1]
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -43,6 +58,10 @@ struct BatchNormalizationOptions {
     field("gamma_regularizer", self.gamma_regularizer);
     field("beta_constraint", self.beta_constraint);
     field("gamma_constraint", self.gamma_constraint);
+    field("synchronized", self.synchronized);
+    field("renorm", self.renorm);
+    field("renorm_clipping", self.renorm_clipping);
+    field("renorm_momentum", self.renorm_momentum);
   }
 };
 
@@ -54,10 +73,21 @@ struct BatchNormalizationOptions {
 // the layer is not trainable, the moving averages are used as statistics. A batch without rows
 // changes nothing.
 //
-// Each replica of a strategy uses its own rows and keeps its own averages. Outside the replicas,
+// Each replica of a strategy uses its own rows and keeps its own averages. With `synchronized`, the
+// statistics are those of the rows of all replicas, so that the number of replicas changes results
+// only by rounding. All replicas must then call the layer in the same order, and all or none of
+// them differentiate its output. Outside the replicas,
 // and while a model predicts or is evaluated in them, the averages are the mean over the replicas,
 // which is also the value in files. A layer that your own code calls in a replica uses the averages
 // of that replica.
+//
+// With `renorm` (Ioffe 2017), training normalizes by slowly changing averages, while gradients are
+// those of the statistics of the batch:
+//   r = clip(deviation / renorm_stddev, rmin, rmax), d = clip((mean - renorm_mean) / renorm_stddev,
+//   -dmax, dmax), y = gamma * ((x - mean) / deviation * r + d) + beta
+// where deviation = sqrt(variance + epsilon); r and d are constants for gradients. The layer then
+// has the weights moving_stddev, renorm_mean and renorm_stddev as well. moving_stddev averages the
+// deviation, and moving_variance is max(moving_stddev^2 - epsilon, 0).
 //
 // Repeated calls of one layer in a functional model update the averages in Keras's order, by depth.
 //
@@ -66,7 +96,8 @@ struct BatchNormalizationOptions {
 class BatchNormalizationLayer final : public OptionsLayer<BatchNormalizationOptions> {
  public:
   static constexpr char kClassName[] = "BatchNormalization";
-  // Throws ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
+  // Throws ValueError for more than one axis, a momentum outside [0, 1], epsilon < 0, and
+  // renorm_clipping with rmin > rmax or dmax < 0.
   explicit BatchNormalizationLayer(Options options);
 
   bool supports_masking() const override { return true; }
@@ -85,9 +116,16 @@ class BatchNormalizationLayer final : public OptionsLayer<BatchNormalizationOpti
   Moments moments(const Tensor& x, const Tensor& mask, const std::vector<int>& axes) const;
   Tensor from_batch(const Tensor& x, const Tensor& mask, int axis, const Shape& broadcast);
   Tensor from_averages(const Tensor& x, const Shape& broadcast) const;
-  void average(const Variable& moving, const Tensor& batch) const;
+  // Returns the sum over `axes`, which stay with size 1; over all replicas if synchronized.
+  Tensor sum(const Tensor& x, const std::vector<int>& axes) const;
+  // Returns r * z + d for the normalized input z; see the comment of the class.
+  Tensor renormalized(const Tensor& z, const Tensor& mean, const Tensor& deviation) const;
+  // Updates the moving averages, and those of renorm, by the statistics of a batch.
+  void update_averages(const Tensor& mean, const Tensor& variance) const;
+  void average(const Variable& moving, const Tensor& batch, double momentum) const;
 
   Variable gamma_, beta_, moving_mean_, moving_variance_;
+  Variable moving_stddev_, renorm_mean_, renorm_stddev_;  // empty without renorm
 };
 
 namespace layers {

@@ -42,9 +42,12 @@ std::optional<Parameters> optimizer_parameters(const Model& model) {
   const auto optimizer = model.optimizer();
   if (optimizer == nullptr || optimizer->iterations() == 0) return {};
   Parameters out = {.count = 2, .bytes = sizeof(int64_t) + sizeof(float)};
-  for (const Variable& shared : optimizer->shared_slots()) {
+  std::vector<Variable> scalars = optimizer->wrapper_variables();
+  const std::vector<Variable>& shared = optimizer->shared_slots();
+  scalars.insert(scalars.end(), shared.begin(), shared.end());
+  for (const Variable& scalar : scalars) {
     out.count += 1;
-    out.bytes += static_cast<int64_t>(size_of(shared.dtype()));
+    out.bytes += static_cast<int64_t>(size_of(scalar.dtype()));
   }
   for (const Variable& variable : model.trainable_variables()) {
     if (variable.is_virtual()) continue;

@@ -20,6 +20,8 @@ TableOptimizerState named(const std::string& name) {
                    "'");
 }
 
+constexpr char kGlobalStep[] = "global_step";
+
 template <class Options>
 std::shared_ptr<const TableOptimizerState> shared(const Options& options) {
   return std::make_shared<const TableOptimizerState>(state_of(options));
@@ -67,6 +69,8 @@ EmbeddingOptimizer::EmbeddingOptimizer(const tpu::Adam& o) : state_(shared(o)) {
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::FTRL& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradMomentum& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::LaProp& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::F2A& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& o)
     : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
@@ -91,8 +95,8 @@ bool operator==(const EmbeddingOptimizer& a, const EmbeddingOptimizer& b) {
   if (x.source != nullptr || y.source != nullptr) return x.source == y.source;
   return x.config == y.config && x.learning_rate == y.learning_rate &&
          x.slot_variable_creation_fn == y.slot_variable_creation_fn &&
-         (!x.custom || (computation_of(x) == computation_of(y) && same_initializers(x, y) &&
-                        x.hyperparameters == y.hyperparameters));
+         x.hyperparameters == y.hyperparameters &&
+         (!x.custom || (computation_of(x) == computation_of(y) && same_initializers(x, y)));
 }
 
 size_t EmbeddingOptimizer::hash() const {
@@ -164,6 +168,9 @@ Config encode(const EmbeddingOptimizer& optimizer) {
   if (config.find("learning_rate") != nullptr) {
     config.set("learning_rate", optimizer.current_learning_rate());
   }
+  if (!optimizer->hyperparameters.empty() && !optimizer->custom) {
+    config.set(kGlobalStep, optimizer.current_hyperparameters()[0]);
+  }
   return Config::dict({{"class_name", optimizer->class_name}, {"config", std::move(config)}});
 }
 
@@ -179,17 +186,25 @@ void decode(const Config& config, EmbeddingOptimizer& optimizer) {
   const std::string& name = config["class_name"].string();
   const auto read = [&]<class Options>(const Options&) {
     if (name != Options::kClassName) return false;
-    optimizer =
-        EmbeddingOptimizer(from_config<Options>(config["config"], "EmbeddingOptimizer " + name));
+    Config own = config["config"];
+    std::optional<LearningRate> step;
+    if constexpr (requires(Options o) { o.global_step; }) {
+      if (const Config* found = own.find(kGlobalStep)) step = LearningRate(found->number());
+      own.erase(kGlobalStep);
+    }
+    auto options = from_config<Options>(own, "EmbeddingOptimizer " + name);
+    if constexpr (requires(Options o) { o.global_step; }) options.global_step = std::move(step);
+    optimizer = EmbeddingOptimizer(options);
     return true;
   };
-  if (!any_of_classes<tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum,
-                      tpu::StochasticGradientDescentParameters, tpu::AdagradParameters,
-                      tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
-                      tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
-                      tpu::FrequencyEstimatorParameters>(read)) {
+  if (!any_of_classes<
+          tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum, tpu::LaProp, tpu::F2A,
+          tpu::StochasticGradientDescentParameters, tpu::AdagradParameters, tpu::AdamParameters,
+          tpu::FtrlParameters, tpu::ProximalAdagradParameters, tpu::ProximalYogiParameters,
+          tpu::MomentumParameters, tpu::RMSPropParameters, tpu::FrequencyEstimatorParameters>(
+          read)) {
     throw ValueError("EmbeddingOptimizer: unknown class '", name,
-                     "'; use tpu::SGD, Adagrad, Adam, FTRL or AdagradMomentum");
+                     "'; use tpu::SGD, Adagrad, Adam, FTRL, AdagradMomentum, LaProp or F2A");
   }
 }
 

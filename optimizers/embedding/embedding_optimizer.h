@@ -23,7 +23,10 @@ namespace distribute {
 struct RowUpdate;  // the update of one row by an embedding engine
 }
 
-namespace tpu {  // optimizers/embedding/tpu_parameters.h
+namespace tpu {  // optimizers/embedding/sparse_core_optimizers.h
+struct LaProp;
+struct F2A;
+// Those of optimizers/embedding/tpu_parameters.h.
 struct StochasticGradientDescentParameters;
 struct AdagradParameters;
 struct AdamParameters;
@@ -65,9 +68,10 @@ struct TableOptimizerState {
   // True if made from parameters of the V1 engine, whose slots are variables "<table>/<suffix>".
   bool v1_parameters = false;
   std::vector<std::string> v1_slot_suffixes = {};  // in the order of the slots
-  // True for a tpu::CustomOptimizer; `hyperparameters` are its hyperparameters.
-  bool custom = false;
-  std::vector<LearningRate> hyperparameters = {};  // numbers or functions
+  bool custom = false;                             // true for a tpu::CustomOptimizer
+  // Numbers or functions that the rule reads in each step: those of a tpu::CustomOptimizer, and the
+  // global_step of tpu::LaProp and tpu::F2A.
+  std::vector<LearningRate> hyperparameters = {};
   // {"class_name", "config"} of the options it was made from, without the learning rate and without
   // values that files cannot hold.
   Config config = {};
@@ -85,7 +89,7 @@ struct TableOptimizerState {
 //   - an unknown name,
 //   - a parameter that is out of range or missing,
 //   - gradient bounds, or an Adam that is not lazy, without gradient accumulation,
-//   - a schedule as the learning rate of an embedding optimizer,
+//   - a schedule as the learning rate or global_step of an embedding optimizer,
 //   - a number of slot initializers that differs from the number of slot names,
 //   - a Keras optimizer or setting that the engines do not support (see translate_keras_optimizer).
 class EmbeddingOptimizer {
@@ -102,6 +106,9 @@ class EmbeddingOptimizer {
   EmbeddingOptimizer(const tpu::FTRL& options);             // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdagradMomentum& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::CustomOptimizer& options);  // NOLINT: implicit
+  // The optimizers of optimizers/embedding/sparse_core_optimizers.h.
+  EmbeddingOptimizer(const tpu::LaProp& options);  // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::F2A& options);     // NOLINT: implicit
   // Parameters of the V1 engine (optimizers/embedding/tpu_parameters.h).
   EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdagradParameters& options);                    // NOLINT: implicit

@@ -43,6 +43,12 @@ TableOptimizerState common(const Options& o) {
   return state;
 }
 
+void set_global_step(TableOptimizerState& state, const std::optional<LearningRate>& step) {
+  if (!step) return;
+  refuse_schedule(state.class_name.c_str(), "global_step", *step);
+  state.hyperparameters = {*step};
+}
+
 }  // namespace
 
 void check_positive(const char* caller, const char* name, double value) {
@@ -137,6 +143,48 @@ TableOptimizerState state_of(const tpu::AdagradMomentum& o) {
                                                                        .beta2 = o.beta2,
                                                                        .epsilon = o.epsilon}),
       {"accumulators", "momenta"});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::LaProp& o) {
+  check_beta("LaProp", "b1", o.b1);
+  check_beta("LaProp", "b2", o.b2);
+  check_not_negative("LaProp", "eps", o.eps);
+  check_not_negative("LaProp", "initial_slot_value", o.initial_slot_value);
+  TableOptimizerState state = common(o);
+  set_global_step(state, o.global_step);
+  set_rule(
+      state,
+      std::make_shared<LaPropRule>(LaPropRuleOptions{.beta1 = o.b1,
+                                                     .beta2 = o.b2,
+                                                     .epsilon = o.eps,
+                                                     .initial_slot_value = o.initial_slot_value}),
+      {"mu", "nu"});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::F2A& o) {
+  check_not_negative("F2A", "rho", o.rho);
+  check_not_negative("F2A", "l1_regularization_strength", o.l1_regularization_strength);
+  check_not_negative("F2A", "l2_regularization_strength", o.l2_regularization_strength);
+  check_not_negative("F2A", "initial_local_step_value", o.initial_local_step_value);
+  check_positive("F2A", "initial_accumulator_value", o.initial_accumulator_value);
+  check_positive("F2A", "max_lr_multiplier", o.max_lr_multiplier);
+  if (o.rho != 0 && !o.global_step) {
+    throw ValueError(
+        "F2A: global_step is missing; pass a function that returns the number of the step");
+  }
+  TableOptimizerState state = common(o);
+  set_global_step(state, o.global_step);
+  set_rule(state,
+           std::make_shared<F2ARule>(
+               F2ARuleOptions{.rho = o.rho,
+                              .l1 = o.l1_regularization_strength,
+                              .l2 = o.l2_regularization_strength,
+                              .max_lr_multiplier = o.max_lr_multiplier,
+                              .initial_accumulator_value = o.initial_accumulator_value,
+                              .initial_local_step_value = o.initial_local_step_value}),
+           {"accumulators", "local_steps"});
   return state;
 }
 

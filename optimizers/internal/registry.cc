@@ -8,6 +8,7 @@
 #define KEEL_OPTIMIZER_GROUPS(X) \
   X(adagrad_optimizers) \
   X(adam_optimizers) \
+  X(loss_scale_optimizers) \
   X(schedule_free_optimizers) \
   X(sgd_optimizers) \
   X(whole_variable_optimizers)
@@ -96,6 +97,7 @@ std::string registered(std::string name) {
   const std::vector<std::string> all = optimizer_registry().class_names();
   if (std::ranges::find(all, name) != all.end()) return name;
   if (name.starts_with(kCustom)) name.erase(0, kCustom.size());
+  if (name == "LossScaleOptimizerV3") return "LossScaleOptimizer";  // of Keras 2.11 to 2.15
   for (const std::string& builtin : classes().builtin) {
     if (lower(builtin) == lower(name)) return builtin;
   }
@@ -112,12 +114,6 @@ OptimizerHandle get(const std::string& name) {
 
 OptimizerHandle deserialize(const Config& config) {
   const std::string name = registered(config["class_name"].string());
-  if (name == "LossScaleOptimizer") {
-    throw NotImplementedError(
-        "LossScaleOptimizer: Keel computes in float32 and float64, whose gradients do not "
-        "underflow "
-        "and need no loss scale; use its inner_optimizer, with loss_scale_factor if you need one");
-  }
   Config own = config["config"];
   if (const Config* lazy = config.find(kLazyRows)) own.set(kLazyRows, *lazy);
   if (classes().is_builtin(name)) own = without_keras_settings(name, std::move(own));
@@ -125,7 +121,7 @@ OptimizerHandle deserialize(const Config& config) {
 }
 
 Config serialize(const Optimizer& optimizer) {
-  const std::string& name = optimizer.class_name();
+  const std::string name = optimizer_registry().name_of(optimizer);
   Config own = optimizer.get_config();
   std::optional<Config> lazy;
   if (const Config* found = own.find(kLazyRows)) lazy = *found;

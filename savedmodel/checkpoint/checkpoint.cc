@@ -110,12 +110,16 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
                    .spec = {.shape = {}, .dtype = DType::kInt64},
                    .get = [=] { return optimizer->iterations_variable().read(); },
                    .set = [=](const Tensor& v) { optimizer->set_iterations(v.item<int64_t>()); }});
-    for (const Variable& shared : optimizer->shared_slots()) {
-      out.push_back({.key = prefix + shared.name(),
-                     .spec = shared.spec(),
-                     .get = [=] { return shared.read(); },
-                     .set = [=](const Tensor& v) { shared.assign(v); }});
+    const auto add_variable = [&](const std::string& key, const Variable& variable) {
+      out.push_back({.key = prefix + key,
+                     .spec = variable.spec(),
+                     .get = [=] { return variable.read(); },
+                     .set = [=](const Tensor& v) { variable.assign(v); }});
+    };
+    for (const Variable& own : optimizer->wrapper_variables()) {
+      add_variable("wrapper/" + own.name(), own);
     }
+    for (const Variable& shared : optimizer->shared_slots()) add_variable(shared.name(), shared);
     if (!optimizer->learning_rate_source().number()) continue;
     out.push_back(
         {.key = prefix + "learning_rate",

@@ -6,8 +6,10 @@
 #include <keel/framework/whole_variable_rule.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
+#include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
+#include <keel/optimizers/loss_scale.h>
 #include <keel/optimizers/optimizer.h>
 #include <keel/optimizers/rule_optimizer.h>
 #include <keel/optimizers/schedule_free.h>

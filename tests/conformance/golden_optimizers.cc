@@ -17,9 +17,10 @@ std::vector<Variable> variables_of(const Config& problem) {
   return out;
 }
 
-std::vector<std::vector<Gradient>> gradients_of(const Config& problem, size_t steps) {
+// The gradients of each step, which a record may have itself.
+std::vector<std::vector<Gradient>> gradients_of(const Config& steps_of_variables, size_t steps) {
   std::vector<std::vector<Gradient>> out;
-  for (const Config& step : Fields(problem, "optimizer_problem").need("grads").items()) {
+  for (const Config& step : steps_of_variables.items()) {
     if (out.size() == steps) break;
     out.emplace_back();
     for (const Config& item : step.items()) out.back().emplace_back(golden_tensor(item));
@@ -53,14 +54,16 @@ struct State {
 // Returns the optimizer's state in Keras's order.
 std::vector<State> state_of(Optimizer& optimizer, const std::vector<Variable>& variables) {
   std::vector<State> out;
+  const std::vector<Variable> wrapper = optimizer.wrapper_variables();
   for (const Variable& v : optimizer.variables(variables)) {
     std::string name = v.path();
     std::ranges::replace(name, '/', '_');
+    if (out.size() < wrapper.size() || v == optimizer.iterations_variable()) name = v.name();
     out.push_back({.name = name, .value = array_of(v.read())});
   }
-  out.at(0).name = "iteration";
   if (const auto rate = optimizer.learning_rate_source().number()) {
-    out.insert(out.begin() + 1, {.name = "learning_rate", .value = {.values = {*rate}}});
+    const auto place = out.begin() + static_cast<std::ptrdiff_t>(wrapper.size()) + 1;
+    out.insert(place, {.name = "learning_rate", .value = {.values = {*rate}}});
   }
   return out;
 }
@@ -81,6 +84,10 @@ void compare_slots(const Config& expected, const std::vector<State>& state, Comp
   }
 }
 
+double scale_of(const Optimizer& optimizer) {
+  return optimizer.scale_loss(Tensor::scalar(1.0F)).item<float>();
+}
+
 void take_steps(Fields& fields, const Config& problem, Optimizer& optimizer,
                 const std::vector<Variable>& variables, Comparison& result) {
   const auto steps = static_cast<size_t>(fields.need("steps").integer());
@@ -89,10 +96,16 @@ void take_steps(Fields& fields, const Config& problem, Optimizer& optimizer,
   if (rates.size() != steps || after.size() != steps) {
     throw ValueError("learning_rate_per_step and after must have an item for each step");
   }
-  const auto gradients = gradients_of(problem, steps);
+  const Config* own = fields.find("grads");
+  const Config& all = own ? *own : Fields(problem, "optimizer_problem").need("grads");
+  const auto gradients = gradients_of(all, steps);
+  const Config* scales = fields.find("dynamic_scale_before_step");
   for (size_t k = 0; k < steps; ++k) {
     const std::string step = "step " + std::to_string(k) + ": ";
     result.compare(step + "learning rate", rates[k].number(), optimizer.learning_rate());
+    if (scales) {
+      result.compare(step + "loss scale", scales->items().at(k).number(), scale_of(optimizer));
+    }
     optimizer.apply_gradients(gradients[k], variables);
     compare_values(step + "variable", after[k], variables, result);
   }
@@ -119,6 +132,9 @@ void replay_optimizer(Fields& fields, const Config& problem, Comparison& result)
   const std::vector<Variable> variables = variables_of(problem);
   optimizer->build(variables);
   take_steps(fields, problem, *optimizer, variables, result);
+  if (const Config* scale = fields.find("scale_loss_of_one_after")) {
+    result.compare("loss scale at the end", scale->number(), scale_of(*optimizer));
+  }
   result.compare("iterations", fields.need("iterations_final").integer(), optimizer->iterations());
   compare_slots(fields.need("slots_final"), state_of(*optimizer, variables), result);
   if (const Config* expected = fields.find("after_finalize")) {

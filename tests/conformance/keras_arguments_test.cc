@@ -1,13 +1,17 @@
-// Compares the arguments of losses, metrics and optimizers, and their defaults, with those of
-// Keras.
+// Compares the arguments of layers, losses, metrics and optimizers, and their defaults, with those
+// of Keras. Tests layers/internal/refused_arguments.cc.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <keel/layers/internal/refused_arguments.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/metric.h>
+#include <keel/layers/registry.h>
 #include <keel/optimizers/optimizer.h>
 
 #include "tests/conformance/keras_api.h"
@@ -20,6 +24,7 @@ constexpr char kFile[] = KEEL_SOURCE_DIR "/tests/cases/keras_api.json";
 // Creates an object of a class from a config, and returns the config that it writes.
 Config written_config(const std::string& module, const std::string& name, const Config& config) {
   const Config named = Config::dict({{"class_name", name}, {"config", config}});
+  if (module == "keras.layers") return layers::serialize(*layers::deserialize(named))["config"];
   if (module == "keras.losses") return losses::deserialize(named)->get_config();
   if (module == "keras.metrics") return metrics::deserialize(named)->get_config();
   return optimizers::deserialize(named)->get_config();
@@ -38,11 +43,32 @@ bool is_refused(const std::string& module, const std::string& name) {
   return false;
 }
 
-bool same(const Config& a, const Config& b) {
+// An object in `ours` is a class name in `keras`, and a number may stand for a list of one.
+bool same(const Config& ours, const Config& keras) {
+  if (ours.is_dict() && keras.is_string()) return ours["class_name"] == keras;
+  if (ours.is_list() && keras.is_list() && ours.items().size() == keras.items().size()) {
+    return std::ranges::equal(ours.items(), keras.items(), same);
+  }
+  const Config &a = ours, &b = keras;
   if (a.is_number() && b.is_number()) {
     return std::abs(a.number() - b.number()) <= 1e-6 * std::abs(b.number());
   }
   return a == b;
+}
+
+// Returns the objects that Keras's record of a class takes as a required argument, which it leaves
+// out.
+Config object_for(const std::string& class_name, const std::string& argument) {
+  const auto object = [](const char* name, const Config& config) {
+    return Config::dict({{"class_name", name}, {"config", config}});
+  };
+  const Config units = Config::dict({{"units", 2}});
+  if (argument == "inner_optimizer") return object("SGD", Config::dict());
+  if (argument == "cell") return object("LSTMCell", units);
+  if (argument == "cells") return Config::list({object("LSTMCell", units)});
+  if (argument == "layers")
+    return Config::list({object("Rescaling", Config::dict({{"scale", 2.0}}))});
+  return object(class_name == "Bidirectional" ? "LSTM" : "Dense", units);
 }
 
 struct ClassArguments {
@@ -50,18 +76,25 @@ struct ClassArguments {
   Config defaults = Config::dict();
 };
 
-ClassArguments arguments_of(const Config& record) {
+ClassArguments arguments_of(const std::string& class_name, const Config& record) {
   ClassArguments out;
   size_t position = 0;
+  const Config* values = record.find("config_of");
   for (const Config& argument : record["arguments"].items()) {
     const std::string& name = argument["name"].string();
     if (argument.find("required") != nullptr) {
-      out.required.set(name, record["config_of"].items().at(position));
+      const Config& value = values->items().at(position);
+      const bool left_out = value.is_string() && value.string().starts_with("<");
+      out.required.set(name, left_out ? object_for(class_name, name) : value);
     } else if (const Config* value = argument.find("default")) {
       out.defaults.set(name, *value);
     }
     ++position;
   }
+  // Without a value, these classes need an optional argument.
+  if (class_name == "CategoryEncoding") out.required.set("num_tokens", 4);
+  if (class_name == "Discretization") out.required.set("bin_boundaries", Config::list({0.0, 1.0}));
+  if (class_name == "InputLayer") out.required.set("batch_shape", Config::list({Config(), 2}));
   return out;
 }
 
@@ -70,11 +103,57 @@ ClassArguments arguments_of(const Config& record) {
 Config all_arguments(const ClassArguments& arguments) {
   Config out = arguments.required;
   for (const auto& [key, value] : arguments.defaults.entries()) {
-    if (!value.is_null() || (key != "name" && key != "dtype" && key != "exclude_layers")) {
+    const bool replaced = key == "name" || key == "dtype" || key == "exclude_layers";
+    if (arguments.required.find(key) == nullptr && !(value.is_null() && replaced)) {
       out.set(key, value);
     }
   }
   return out;
+}
+
+// Keys of layers whose values are compared elsewhere or differ from object to object.
+const std::set<std::string> kNotCompared = {"dtype",          "trainable", "seed",  "layer",
+                                            "backward_layer", "cell",      "cells", "layers"};
+
+// Returns true if every value of the argument has the same effect, so that no config has it, or if
+// the argument is refused.
+bool is_key_of_no_effect(const std::string& class_name, const std::string& argument) {
+  const std::string keys = ", " + layer_registry().traits(class_name).ignored_keys + ",";
+  return keys.find(", " + argument + "=") != std::string::npos;
+}
+
+bool is_listed_as_refused(const std::string& class_name, const std::string& argument) {
+  return std::ranges::any_of(refused_arguments(), [&](const RefusedArgument& refused) {
+    return refused.class_name == class_name && refused.argument == argument;
+  });
+}
+
+// Returns another value than the default.
+Config other_value(const Config& value) {
+  if (value.is_bool()) return !value.boolean();
+  if (value.is_number()) return value.number() + 1;
+  if (value.is_string()) return value.string() == "auto" ? "never" : value.string() + "?";
+  return 2;
+}
+
+// Every argument that the config lacks must be refused with an error that names it, be written if
+// it has another value, or have no effect.
+void expect_accepted_or_refused(const std::string& name, const ClassArguments& arguments,
+                                const Config& by_default) {
+  for (const auto& [key, value] : arguments.defaults.entries()) {
+    SCOPED_TRACE(key);
+    if (by_default.find(key) != nullptr || key == "name") continue;
+    Config with_other = arguments.required;
+    with_other.set(key, other_value(value));
+    try {
+      const Config written = written_config("keras.layers", name, with_other);
+      const bool has_effect = !is_key_of_no_effect(name, key);
+      EXPECT_TRUE(!has_effect || written.find(key) != nullptr) << "is accepted but not written";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(key));
+      EXPECT_TRUE(is_listed_as_refused(name, key)) << error.what();
+    }
+  }
 }
 
 class KerasArgumentsTest : public testing::TestWithParam<std::string> {};
@@ -82,13 +161,15 @@ class KerasArgumentsTest : public testing::TestWithParam<std::string> {};
 TEST_P(KerasArgumentsTest, AreAcceptedAndHaveTheSameDefaults) {
   // Base classes, and a class whose argument is a function.
   const std::set<std::string> others = {"Loss", "Metric", "Optimizer", "MeanMetricWrapper"};
+  const std::vector<std::string> known = layer_registry().class_names();
   const std::string& module = GetParam();
   int compared = 0;
   const Config api = read_json_file(kFile);
   for (const auto& [name, record] : api["modules"][module].entries()) {
     SCOPED_TRACE(module + "." + name);
     if (others.contains(name) || is_refused(module, name)) continue;
-    const ClassArguments arguments = arguments_of(record);
+    if (module == "keras.layers" && std::ranges::find(known, name) == known.end()) continue;
+    const ClassArguments arguments = arguments_of(name, record);
     Config by_default;
     ASSERT_NO_THROW(by_default = written_config(module, name, arguments.required));
     // Every argument may be given, and its default changes nothing.
@@ -97,17 +178,33 @@ TEST_P(KerasArgumentsTest, AreAcceptedAndHaveTheSameDefaults) {
     EXPECT_EQ(to_json(explicit_config), to_json(by_default));
     for (const auto& [key, value] : record["config_values"].entries()) {
       const Config* found = by_default.find(key);
+      if (module == "keras.layers" &&
+          (kNotCompared.contains(key) || is_key_of_no_effect(name, key)))
+        continue;
       ASSERT_NE(found, nullptr) << "the config has no key '" << key << "'";
       EXPECT_TRUE(same(*found, value))
           << key << " is " << to_json(*found) << ", in Keras " << to_json(value);
     }
+    if (module == "keras.layers") expect_accepted_or_refused(name, arguments, by_default);
     ++compared;
   }
   EXPECT_GT(compared, 10);
 }
 
+TEST(RefusedArgumentsTest, AreArgumentsOfTheirClasses) {
+  const Config api = read_json_file(kFile);
+  for (const RefusedArgument& refused : refused_arguments()) {
+    const Config* record = api["modules"]["keras.layers"].find(refused.class_name);
+    ASSERT_NE(record, nullptr) << refused.class_name;
+    const ClassArguments arguments = arguments_of(refused.class_name, *record);
+    EXPECT_NE(arguments.defaults.find(refused.argument), nullptr)
+        << refused.class_name << " has no argument " << refused.argument;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modules, KerasArgumentsTest,
-                         testing::Values("keras.losses", "keras.metrics", "keras.optimizers"),
+                         testing::Values("keras.layers", "keras.losses", "keras.metrics",
+                                         "keras.optimizers"),
                          [](const auto& one) { return one.param.substr(6); });
 
 }  // namespace keel::conformance::keras_arguments_test

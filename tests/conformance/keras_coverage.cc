@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <keel/framework/config/config.h>
+#include <keel/layers/internal/refused_arguments.h>
 
 #include "tests/conformance/keras_api.h"
 #include "tests/conformance/known_classes.h"
@@ -24,10 +25,10 @@ classes and functions that create or serialize objects (`get`, `serialize`) are 
 A test, `replay_golden`, compares results and gradients with those of Keras. The rows "of these, not compared" list the
 names for which it has no case. Another test compares configs that layers write, with the names and values of all
 arguments, with those that Keras writes; it has cases for the layers in `tests/cases/keras_layer_configs.json`. A third
-test creates every loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
-(`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments:
-`input_axes` and `output_axes` of the initializers derived from VarianceScaling, and windows of STFT other than boxcar,
-hann, hamming and blackman.
+test creates every layer, loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
+(`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments of
+layers are listed below. Others: `input_axes` and `output_axes` of the initializers derived from VarianceScaling, and
+windows of STFT other than boxcar, hann, hamming and blackman.
 
 Files of Keras 1 and 2 are read with the names and functions of those versions. For example, ThresholdedReLU becomes a
 ReLU with a threshold. Their `hard_sigmoid` is 0.2 x + 0.5, but Keras 3 uses another slope, so it is written as a
@@ -89,12 +90,14 @@ std::optional<Names> names_with_cases(const std::string& section) {
   }();
   std::optional<Names> out;
   for (const Config& file : kFiles) {
-    const Config* records = file.find(section);
-    if (records == nullptr) continue;
-    if (!out) out.emplace();
-    for (const Config& record : records->items()) {
-      const Config* name = record.find("class");
-      out->push_back((name != nullptr ? *name : record["name"]).string());
+    for (const std::string& part : {section, "text_" + section}) {
+      const Config* records = file.find(part);
+      if (records == nullptr) continue;
+      if (!out) out.emplace();
+      for (const Config& record : records->items()) {
+        const Config* name = record.find("class");
+        out->push_back((name != nullptr ? *name : record["name"]).string());
+      }
     }
   }
   return out;
@@ -127,9 +130,12 @@ void add_section(std::ostream& out, const KerasSection& section) {
 }
 
 // Functions that take functions have no records, so that no adapter names them.
-const Names kFunctionsOfFunctions = {"associative_scan", "cond",      "fori_loop", "map", "scan",
-                                     "vectorized_map",   "while_loop"};
-const Names kUnrecorded = {"empty", "empty_like", "hard_swish", "swish"};
+const Names kFunctionsOfFunctions = {
+    "associative_scan", "cond",           "fori_loop", "jvp", "map", "scan",
+    "vectorize",        "vectorized_map", "while_loop"};
+// Random functions, those without a defined result, aliases, and conversions.
+const Names kUnrecorded = {"convert_to_numpy",        "empty", "empty_like", "hard_swish",
+                           "image.elastic_transform", "swish"};
 
 struct RefusedFunctions {
   std::string why;
@@ -137,14 +143,8 @@ struct RefusedFunctions {
 };
 const std::vector<RefusedFunctions>& refused_functions() {
   static const std::vector<RefusedFunctions> kRefused = {
-      {"tensors have no complex dtype", {"eig", "polar", "view_as_complex", "view_as_real"}},
-      {"use Tensor::to_vector()", {"convert_to_numpy"}},
       {"`switch` is a C++ keyword; use `switch_case`", {"switch"}},
-      {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`",
-       {"custom_gradient", "jvp"}},
-      {"specific to Python", {"vectorize"}},
-      {"for the transcription of sequences", {"ctc_decode"}},
-      {"draws random numbers", {"image.elastic_transform"}}};
+      {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`", {"custom_gradient"}}};
   return kRefused;
 }
 
@@ -170,6 +170,15 @@ void add_functions(std::ostream& out) {
   for (const RefusedFunctions& group : refused) add_row(out, "missing: " + group.why, group.names);
 }
 
+void add_refused_arguments(std::ostream& out) {
+  out << "\n## Refused arguments of layers\n\nThese arguments may have their defaults only; other "
+         "values raise an error with the reason.\n\n| layer | argument | reason |\n|---|---|---|\n";
+  for (const RefusedArgument& refused : refused_arguments()) {
+    out << "| `" << refused.class_name << "` | `" << refused.argument << "` | " << refused.why
+        << " |\n";
+  }
+}
+
 }  // namespace
 
 // fit() returns the History.
@@ -185,6 +194,7 @@ std::string keras_coverage_page() {
   out << kIntroduction;
   for (const KerasSection& section : keras_api()) add_section(out, section);
   add_functions(out);
+  add_refused_arguments(out);
   return out.str();
 }
 

@@ -34,4 +34,5 @@ if [ -w /dev/full ]; then
   expect_full_disk "$bin/train_ctr" --data "$work/data" --epochs 1 --export "$work/model.h5"
   expect_full_disk "$bin/functional_model"
   expect_full_disk "$bin/subclassed_model"
+  expect_full_disk "$bin/text_classifier"
 fi

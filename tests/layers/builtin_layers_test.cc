@@ -79,9 +79,8 @@ TEST(BuiltinLayersTest, ConfigsMatchKeras) {
     // Keys that only recent versions of Keras accept. They always have the value without effect
     // here.
     std::erase_if(found, [](const std::string& path) {
-      return ends_with_one_of(path, {"/input_axes", "/output_axes", "/quantization_config",
-                                     "/renorm", "/renorm_clipping", "/renorm_momentum",
-                                     "/synchronized", "CategoryEncoding/sparse"});
+      return ends_with_one_of(
+          path, {"/input_axes", "/output_axes", "/quantization_config", "CategoryEncoding/sparse"});
     });
     // Keys that Keras accepts but does not write.
     std::erase_if(found, [](const std::string& path) {

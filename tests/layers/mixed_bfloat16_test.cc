@@ -161,14 +161,14 @@ TEST(MixedBFloat16Test, ConfigsRoundTripInTheFormOfKeras) {
   EXPECT_EQ(dynamic_cast<const InputLayer&>(*input).spec().dtype, DType::kFloat32);
 }
 
-TEST(MixedBFloat16Test, FilesOfOtherMixedPoliciesAreRejected) {
+TEST(MixedBFloat16Test, FilesOfPureHalfPoliciesAreRejected) {
   EXPECT_THAT(message_of<NotImplementedError>([&] {
                 layers::deserialize(parse_json(
                     R"({"class_name": "Dense", "config": {"name": "d", "units": 2,
             "dtype": {"module": "keras", "class_name": "DTypePolicy",
-                      "config": {"name": "mixed_float16"}, "registered_name": null}}})"));
+                      "config": {"name": "float16"}, "registered_name": null}}})"));
               }),
-              HasSubstr("mixed_float16"));
+              HasSubstr("use 'mixed_float16'"));
 }
 
 // Returns the mean squared error of y = |x| for x in [-1, 1] after some hundred steps of Adam.

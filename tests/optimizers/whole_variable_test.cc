@@ -130,11 +130,4 @@ TEST(WholeVariableOptimizersTest, TrainFloat64) {
   }
 }
 
-TEST(LossScaleOptimizerTest, IsRejectedWithAReason) {
-  const Config config = parse_json(R"({"class_name": "LossScaleOptimizer", "config":
-      {"inner_optimizer": {"class_name": "SGD", "config": {}}}})");
-  EXPECT_THAT(message_of<NotImplementedError>([&] { optimizers::deserialize(config); }),
-              HasSubstr("use its inner_optimizer"));
-}
-
 }  // namespace keel::whole_variable_test

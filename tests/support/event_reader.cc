@@ -108,6 +108,17 @@ ReadHistogram histogram_of(const std::string& message) {
   return out;
 }
 
+ReadImage image_of(const std::string& message) {
+  ReadImage out;
+  for_each_field(message, [&](uint64_t number, const std::string& bytes) {
+    if (number == 1) out.height = reinterpreted<int64_t>(bytes);
+    if (number == 2) out.width = reinterpreted<int64_t>(bytes);
+    if (number == 3) out.channels = reinterpreted<int64_t>(bytes);
+    if (number == 4) out.file = bytes;
+  });
+  return out;
+}
+
 ReadEvent::Value value_of(const std::string& message) {
   ReadEvent::Value out;
   for_each_field(message, [&](uint64_t number, const std::string& bytes) {
@@ -115,6 +126,10 @@ ReadEvent::Value value_of(const std::string& message) {
     if (number == 2) {
       out.is_scalar = true;
       out.scalar = reinterpreted<float>(bytes);
+    }
+    if (number == 4) {
+      out.is_image = true;
+      out.image = image_of(bytes);
     }
     if (number == 5) {
       out.is_histogram = true;

@@ -14,16 +14,22 @@ struct ReadHistogram {
   std::vector<double> limits, counts;
 };
 
+struct ReadImage {
+  int64_t height = 0, width = 0, channels = 0;
+  std::string file;  // as encoded
+};
+
 struct ReadEvent {
   double wall_time = 0;
   int64_t step = 0;
   std::string file_version;  // empty if absent
-  // The summary values that have a scalar or a histogram.
+  // The summary values that have a scalar, a histogram or an image.
   struct Value {
     std::string tag;
-    bool is_scalar = false, is_histogram = false;
+    bool is_scalar = false, is_histogram = false, is_image = false;
     float scalar = 0;
     ReadHistogram histogram;
+    ReadImage image;
   };
   std::vector<Value> values;
 };

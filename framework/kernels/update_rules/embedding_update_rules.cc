@@ -137,6 +137,48 @@ void frequency_estimator(T* __restrict w, T* __restrict last, int64_t n, double 
   }
 }
 
+template <class T>
+void laprop(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v, int64_t n,
+            const Step& step, const LaPropRuleOptions& o) {
+  double decay = o.beta2;
+  if (!step.hyperparameters.empty()) {
+    const double t = step.hyperparameters[0];
+    decay *= (1 - std::pow(o.beta2, t)) / (1 - std::pow(o.beta2, t + 1));
+  }
+  const T lr = static_cast<T>(step.learning_rate);
+  const T b1 = static_cast<T>(o.beta1);
+  const T c1 = static_cast<T>(std::sqrt(1 - o.beta1 * o.beta1));
+  const T keep = static_cast<T>(decay);
+  const T add = static_cast<T>(1 - decay);
+  const T epsilon = static_cast<T>(o.epsilon);
+  const T smallest = smallest_root<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    v[i] = keep * v[i] + add * (g[i] * g[i] + epsilon);
+    m[i] = b1 * m[i] + c1 * (g[i] / std::max(std::sqrt(v[i]), smallest));
+    w[i] -= lr * m[i];
+  }
+}
+
+template <class T>
+void f2a(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict k, int64_t n,
+         const Step& step, const F2ARuleOptions& o) {
+  const double number = step.hyperparameters.empty() ? 1 : step.hyperparameters[0];
+  const T global_step = static_cast<T>(std::max(number, 1.0));
+  const T lr = static_cast<T>(step.learning_rate);
+  const T rho = static_cast<T>(o.rho);
+  const T most = static_cast<T>(o.max_lr_multiplier);
+  const T l1 = static_cast<T>(o.l1);
+  const T l2 = static_cast<T>(o.l2);
+  const T smallest = smallest_root<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    k[i] += 1;
+    a[i] += g[i] * g[i];
+    const T factor = std::min(math::pow(global_step / k[i], rho), most);
+    const T sign = static_cast<T>((w[i] > 0) - (w[i] < 0));
+    w[i] -= lr * (g[i] * factor / std::max(std::sqrt(a[i]), smallest) + (l1 * sign + l2 * w[i]));
+  }
+}
+
 }  // namespace
 
 std::vector<Slot> EngineRule::slots() const {
@@ -217,6 +259,32 @@ void FrequencyEstimatorRule::update(float* w, const float*, float* const* slots,
 void FrequencyEstimatorRule::update(double* w, const double*, double* const* slots, int64_t n,
                                     const Step& step) const {
   frequency_estimator(w, slots[0], n, step.learning_rate, options);
+}
+
+std::vector<Slot> LaPropRule::slots() const {
+  return {{.name = "mu", .initial = options.initial_slot_value},
+          {.name = "nu", .initial = options.initial_slot_value}};
+}
+void LaPropRule::update(float* w, const float* g, float* const* slots, int64_t n,
+                        const Step& step) const {
+  laprop(w, g, slots[0], slots[1], n, step, options);
+}
+void LaPropRule::update(double* w, const double* g, double* const* slots, int64_t n,
+                        const Step& step) const {
+  laprop(w, g, slots[0], slots[1], n, step, options);
+}
+
+std::vector<Slot> F2ARule::slots() const {
+  return {{.name = "accumulators", .initial = options.initial_accumulator_value},
+          {.name = "local_steps", .initial = options.initial_local_step_value}};
+}
+void F2ARule::update(float* w, const float* g, float* const* slots, int64_t n,
+                     const Step& step) const {
+  f2a(w, g, slots[0], slots[1], n, step, options);
+}
+void F2ARule::update(double* w, const double* g, double* const* slots, int64_t n,
+                     const Step& step) const {
+  f2a(w, g, slots[0], slots[1], n, step, options);
 }
 
 std::vector<Slot> CustomRule::slots() const {

@@ -121,6 +121,41 @@ struct FrequencyEstimatorRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
+// LaProp (Ziyin et al. 2020), with d = beta2 (1 - beta2^t) / (1 - beta2^(t + 1)) if the first
+// hyperparameter of the step is the number t of completed steps, and d = beta2 without it:
+//   v = d v + (1 - d) (g^2 + epsilon);  m = beta1 m + sqrt(1 - beta1^2) g / sqrt(v);  w -= lr m
+struct LaPropRuleOptions {
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-30;
+  double initial_slot_value = 0;  // of both slots
+};
+// The rule of LaPropRuleOptions.
+struct LaPropRule final : UpdateRule {
+  explicit LaPropRule(const LaPropRuleOptions& o) : options(o) {}
+  const LaPropRuleOptions options;
+  std::vector<Slot> slots() const override;  // "mu" (m), "nu" (v)
+  bool moves_without_gradient() const override { return true; }
+  void update(float*, const float*, float* const*, int64_t, const Step&) const override;
+  void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+};
+
+// Adagrad whose rate grows with the rarity of a row (F2A of jax-tpu-embedding). The first
+// hyperparameter is the number s of the step, and k counts the updates of a row:
+//   k += 1;  a += g^2;  f = min((max(s, 1) / k)^rho, max_lr_multiplier);
+//   w -= lr (f g / sqrt(a) + l1 sign(w) + l2 w)
+struct F2ARuleOptions {
+  double rho = 0.5, l1 = 0, l2 = 0, max_lr_multiplier = 1e6;
+  double initial_accumulator_value = 0.1, initial_local_step_value = 0;
+};
+// The rule of F2ARuleOptions.
+struct F2ARule final : UpdateRule {
+  explicit F2ARule(const F2ARuleOptions& o) : options(o) {}
+  const F2ARuleOptions options;
+  std::vector<Slot> slots() const override;  // "accumulators" (a), "local_steps" (k)
+  bool moves_without_gradient() const override { return true; }
+  void update(float*, const float*, float* const*, int64_t, const Step&) const override;
+  void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+};
+
 // A user-defined rule for whole rows: the n elements of one update are a row. Slots start at 0
 // unless the creator of the table sets other initial values. The double update() throws
 // NotImplementedError.

@@ -1,7 +1,10 @@
 #include <keel/layers/attention/internal/heads.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include <keel/autodiff/attention_ops.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
 
 namespace keel {
@@ -32,10 +35,60 @@ Tensor matrices(const Tensor& x, int steps_axes) {
                           x.shape().slice(batch_axes, x.rank() - 1).size(), x.dim(-1)});
 }
 
+// Returns the steps that a causal and a windowed attention may see, [1, rows, columns].
+Tensor band_mask(int64_t rows, int64_t columns, bool causal, int64_t window) {
+  Tensor out = Tensor::uninitialized({1, rows, columns}, DType::kBool);
+  const auto values = out.mutable_data<bool>();
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      values[i * columns + j] = (!causal || j <= i) && (window <= 0 || std::abs(i - j) < window);
+    }
+  }
+  return out;
+}
+
+// Products from which ops::attention() is faster than separate ops.
+constexpr int64_t kFusedProducts = 64 * 64;
+
+bool fuses(const Tensor& query, const Tensor& key, const HeadsOptions& options) {
+  const bool possible = options.axes == std::vector<int>{1} && query.rank() == 4 &&
+                        query.dtype() == DType::kFloat32 && !options.dropout &&
+                        AutocastScope::operands() == ProductOperands::kUnchanged;
+  return possible && options.fused.value_or(query.dim(1) * key.dim(1) >= kFusedProducts);
+}
+
+// Returns a mask [batch or 1, heads or 1, query steps or 1, key steps or 1] in the form of
+// ops::attention().
+Tensor mask_of_matrices(Tensor mask, int64_t batch, int64_t heads) {
+  if (!mask) return mask;
+  while (mask.rank() < 4) mask = ops::expand_dims(mask, mask.rank() - 2);
+  const Shape steps = mask.shape().slice(2, 4);
+  if (mask.dim(1) == 1) return ops::reshape(mask, Shape{mask.dim(0)} + steps);
+  const Tensor each = ops::cast(
+      ops::broadcast_to(ops::cast(mask, DType::kInt32), Shape{batch, heads} + steps), DType::kBool);
+  return ops::reshape(each, Shape{batch * heads} + steps);
+}
+
+HeadsResult attend_fused(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const HeadsOptions& options) {
+  const std::vector<int> order = {0, 2, 1, 3};
+  const Tensor q = ops::transpose(query, order), k = ops::transpose(key, order);
+  const Tensor v = ops::transpose(value, order);
+  const Tensor mixed =
+      ops::attention(matrices(q, 1), matrices(k, 1), matrices(v, 1),
+                     {.scale = options.scale,
+                      .mask = mask_of_matrices(options.mask, query.dim(0), query.dim(2)),
+                      .causal = options.causal,
+                      .window = options.window});
+  const Tensor output = ops::reshape(mixed, q.shape().with(3, v.dim(3)));
+  return {.output = ops::transpose(output, order), .scores = {}};
+}
+
 }  // namespace
 
 HeadsResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
                    const HeadsOptions& options) {
+  if (fuses(query, key, options)) return attend_fused(query, key, value, options);
   const auto steps_axes = static_cast<int>(options.axes.size());
   const std::vector<int> order = heads_first(query.rank(), options.axes);
   const Tensor q = ops::transpose(query * options.scale, order);
@@ -47,8 +100,11 @@ HeadsResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
 
   Tensor weights = ops::matmul(matrices(q, steps_axes), matrices(k, steps_axes), false, true);
   const Shape flat = weights.shape();
-  if (options.mask) {
-    Tensor mask = options.mask;
+  Tensor mask = options.mask;
+  if (options.causal || options.window > 0) {
+    mask = both_masks(mask, band_mask(query.dim(1), key.dim(1), options.causal, options.window));
+  }
+  if (mask) {
     while (mask.rank() < full.rank()) mask = ops::expand_dims(mask, mask.rank() - 2 * steps_axes);
     weights = ops::reshape(masked_scores(ops::reshape(weights, full), mask), flat);
   }
@@ -69,7 +125,6 @@ Tensor mask_of_heads(const AttentionParts<TensorLike>& parts) {
   if (query.mask()) out = ops::expand_dims(query.mask(), query.mask().rank());
   add_steps(value.mask());
   if (parts.key) add_steps(parts.key->tensor().mask());
-  if (is_set(parts.use_causal_mask)) out = both_masks(out, causal_mask(query.dim(1), value.dim(1)));
   if (!parts.attention_mask) return out;
   return both_masks(ops::cast(parts.attention_mask->tensor(), DType::kBool), out);
 }

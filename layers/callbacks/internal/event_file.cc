@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include <keel/layers/callbacks/internal/png.h>
+
 #include "layers/callbacks/event.pb.h"
 
 namespace keel {
@@ -133,6 +135,25 @@ void EventFile::add_histogram(const std::string& tag, const Tensor& values, int6
   proto::Summary::Value& entry = *event.mutable_summary()->add_value();
   entry.set_tag(tag);
   fill(values, *entry.mutable_histo());
+  write(event, records_);
+}
+
+void EventFile::add_image(const std::string& tag, const Tensor& values, int64_t step) {
+  const Tensor floats = values.cast(DType::kFloat32);
+  std::string pixels;
+  for (const float value : floats.data<float>()) {
+    const float bounded = value > 0 ? std::min(value, 1.0F) : 0;  // NaN is black
+    pixels += static_cast<char>(std::lround(bounded * 255));
+  }
+  const auto dim = [&](int axis) { return static_cast<int32_t>(values.dim(axis)); };
+  proto::Event event = event_at(step);
+  proto::Summary::Value& entry = *event.mutable_summary()->add_value();
+  entry.set_tag(tag);
+  proto::Summary::Image& image = *entry.mutable_image();
+  image.set_height(dim(0));
+  image.set_width(dim(1));
+  image.set_colorspace(dim(2));
+  image.set_encoded_image_string(png_of(pixels, dim(1), dim(0), dim(2)));
   write(event, records_);
 }
 

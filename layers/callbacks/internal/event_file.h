@@ -24,6 +24,9 @@ class EventFile {
   // Adds the counts of the values in buckets whose limits grow by 10 %, from 1e-12 to 1e20 on both
   // sides of 0. Values that are not finite are ignored. Throws TypeError for strings.
   void add_histogram(const std::string& tag, const Tensor& values, int64_t step);
+  // Adds a picture of float values [height, width, channels] with 1, 3 or 4 channels, in which 0 is
+  // black and 1 is white. Other values are clipped.
+  void add_image(const std::string& tag, const Tensor& values, int64_t step);
   void flush();  // makes all values added so far visible to TensorBoard
   // Flushes and syncs the file to disk. Throws IoError if that fails.
   void close();

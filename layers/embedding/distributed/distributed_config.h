@@ -107,6 +107,14 @@ enum class IdLimitPolicy {
   kDrop,       // drops the ids and counts them
 };
 
+// Limits on the ids of one table that one replica's batch sends to one partition.
+struct IdLimits {
+  int64_t max_ids_per_partition = 256;         // of all ids
+  int64_t max_unique_ids_per_partition = 256;  // of distinct ids
+  // Compares both.
+  friend bool operator==(const IdLimits&, const IdLimits&) = default;
+};
+
 // Statistics of the lookups of one table.
 struct IdStatistics {
   // The largest demand of one batch, including dropped ids. Limits of this size would have dropped

@@ -160,6 +160,9 @@ struct CompileOptions {
   LossWeights loss_weights = {};          // factor of each loss in the sum; default 1
   MetricsArgument metrics = {};           // computed without sample weights
   MetricsArgument weighted_metrics = {};  // computed with sample weights
+  // Wraps the optimizer in a LossScaleOptimizer if the model's dtype policy is "mixed_float16".
+  // Model files do not store it, as in Keras: a model that is loaded scales the loss.
+  bool auto_scale_loss = true;
   // The next three options have no effect: each step runs on its own and is never compiled. They
   // are stored in model files so that a model loaded from a Keras file is saved with the same
   // values.

@@ -5,6 +5,7 @@
 #include <keel/layers/training/compile/internal/compile_config.h>
 #include <keel/layers/training/internal/output_names.h>
 #include <keel/layers/training/internal/per_replica_values.h>
+#include <keel/optimizers/loss_scale.h>
 
 namespace keel {
 
@@ -29,10 +30,19 @@ Trainer::State::const_iterator found(const Trainer::State& state, const std::str
   return it;
 }
 
+std::shared_ptr<Optimizer> scaling_optimizer(const std::shared_ptr<Optimizer>& optimizer,
+                                             bool scale_loss) {
+  if (!scale_loss || optimizer == nullptr) return optimizer;
+  if (optimizer->class_name() == LossScaleOptimizer::kClassName) return optimizer;
+  return std::make_shared<LossScaleOptimizer>(
+      LossScaleOptimizerOptions{.inner_optimizer = OptimizerHandle(kAdopt, optimizer)});
+}
+
 }  // namespace
 
-Trainer::Trainer(CompileOptions options)
+Trainer::Trainer(CompileOptions options, bool scale_loss)
     : options_(std::move(options)),
+      optimizer_(scaling_optimizer(options_.optimizer.shared(), scale_loss)),
       strategy_(distribute::Strategy::current()),
       strategy_lifetime_(strategy_.lifetime()),
       loss_(options_.loss, options_.loss_weights),

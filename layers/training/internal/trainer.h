@@ -22,12 +22,14 @@ class Trainer {
  public:
   using Batch = distribute::PerReplica<Tensors>;
 
-  // Uses the current strategy. Throws ValueError for a loss with reduction "none".
-  explicit Trainer(CompileOptions options);
+  // Uses the current strategy. With `scale_loss`, wraps the optimizer in a LossScaleOptimizer
+  // unless it is one; config() has the original. Throws ValueError for a loss with reduction
+  // "none".
+  explicit Trainer(CompileOptions options, bool scale_loss = false);
 
   // Throws RuntimeError if the strategy used by compile() has been destroyed.
   distribute::Strategy& strategy() const;
-  const std::shared_ptr<Optimizer>& optimizer() const { return options_.optimizer.shared(); }
+  const std::shared_ptr<Optimizer>& optimizer() const { return optimizer_; }
   // Returns the options as a config (compile_config.h).
   Config config() const;
   const CompiledLoss& loss() const { return loss_; }
@@ -77,6 +79,7 @@ class Trainer {
   };
 
   const CompileOptions options_;
+  const std::shared_ptr<Optimizer> optimizer_;
   distribute::Strategy& strategy_;
   const std::weak_ptr<const void> strategy_lifetime_;
   CompiledLoss loss_;

@@ -65,7 +65,12 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
     if (!config.is_null()) model.compile_from_config(config);
     return !config.is_null();
   });
-  if (compiled) read_optimizer_weights(file, model);
+  if (!compiled) return;
+  if (!keras_version_of(file).starts_with("1.")) return read_optimizer_weights(file, model);
+  // Keras 1 did not name the slots: "Variable_12:0" or "param_3".
+  if (!file.has(kOptimizerWeights)) return;
+  leave_optimizer_out(str(file.path(), ", ", kOptimizerWeights), optimizer_state(model).size(),
+                      file.string_list(kOptimizerWeights, "weight_names").size());
 }
 
 }  // namespace

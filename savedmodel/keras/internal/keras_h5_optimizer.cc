@@ -52,7 +52,8 @@ std::optional<size_t> slot_of(std::string name, const Optimizer& optimizer) {
       has_parts ? name.substr(first + 1, name.find('/', first + 1) - first - 1) : "";
   const std::vector<Slot>& slots = optimizer.slot_specs();
   for (size_t s = 0; s < slots.size(); ++s) {
-    std::vector<std::string> names = keras_2_names(optimizer.class_name(), slots[s].name);
+    std::vector<std::string> names =
+        keras_2_names(optimizer.unwrapped().class_name(), slots[s].name);
     names.push_back(slots[s].name);
     const auto is = [&](const std::string& part) { return std::ranges::count(names, part) > 0; };
     if (has_parts && (is(second) || is(name.substr(last + 1)))) return s;
@@ -75,12 +76,15 @@ std::string unique_name(const std::vector<std::string>& taken, const std::string
   return out;
 }
 
-enum class Kind { kIteration, kLearningRate, kShared, kSlot };
+enum class Kind { kIteration, kLearningRate, kWrapper, kShared, kSlot };
 
 Kind kind_of(const std::string& name, const Optimizer& optimizer) {
   const std::string last = name.substr(name.rfind('/') + 1);
   if (last == "iteration" || last == "iteration:0" || last == "iter:0") return Kind::kIteration;
   if (last.starts_with("learning_rate")) return Kind::kLearningRate;
+  for (const Variable& own : optimizer.wrapper_variables()) {
+    if (last == own.name() || last == own.name() + ":0") return Kind::kWrapper;
+  }
   if (optimizer.shared_slots().empty()) return Kind::kSlot;
   // Keras does not name its variable; before 2.11 the name was different.
   for (const char* start : {"u_product", "variable", "Variable", "momentum_cache"}) {
@@ -92,6 +96,7 @@ Kind kind_of(const std::string& name, const Optimizer& optimizer) {
 // The datasets of each slot, in the order of the variables.
 struct Stored {
   std::string iterations;
+  std::map<std::string, std::string> wrapper;  // by the last part of the name
   std::vector<std::string> shared;
   std::vector<std::vector<std::string>> slots;
 };
@@ -104,11 +109,15 @@ Stored stored_weights(const Hdf5File& file, const Optimizer& optimizer) {
     const std::string dataset = str(kGroup, "/", name);
     const Kind kind = kind_of(name, optimizer);
     if (kind == Kind::kIteration) out.iterations = dataset;
+    if (kind == Kind::kWrapper) {
+      const std::string last = name.substr(name.rfind('/') + 1);
+      out.wrapper[last.substr(0, last.find(':'))] = dataset;
+    }
     if (kind == Kind::kShared) out.shared.push_back(dataset);
     if (kind != Kind::kSlot) continue;
     std::optional<size_t> slot = slot_of(name, optimizer);
     // Keras names the first two slots of a variable like the variable, the row before the column.
-    if (!slot && optimizer.class_name() == "Adafactor") slot = unnamed++ % 2;
+    if (!slot && optimizer.unwrapped().class_name() == "Adafactor") slot = unnamed++ % 2;
     if (!slot)
       throw IoError(file.path(), ", ", kGroup, ": '", name,
                     "' is not a known slot of this optimizer");
@@ -186,22 +195,28 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
   const std::shared_ptr<Optimizer> optimizer = model.optimizer();
   const std::vector<Variable> variables = trainable_variables(model);
   optimizer->build(variables);
-  std::vector<std::string> names = {"iteration:0"};
-  std::vector<OptimizerWeight> out = {
-      {.name = names[0], .get = [=] { return optimizer->iterations_variable().read(); }}};
+  std::vector<OptimizerWeight> out;
+  std::vector<std::string> names;
+  const std::string& class_name = optimizer->unwrapped().class_name();
+  for (const Variable& own : optimizer->wrapper_variables()) {
+    names.push_back(str(optimizer->class_name(), "/", own.name(), ":0"));
+    out.push_back({.name = names.back(), .get = [=] { return own.read(); }});
+  }
+  names.emplace_back("iteration:0");
+  out.push_back(
+      {.name = names.back(), .get = [=] { return optimizer->iterations_variable().read(); }});
   const std::vector<Slot>& slots = optimizer->slot_specs();
   for (const auto& [v, s] : order_in_files(slots, variables.size())) {
     if (!slot_shape(optimizer->rule(), s, variables[v])) continue;
-    const std::string slot = keras_2_names(optimizer->class_name(), slots[s].name)[0];
-    names.push_back(
-        unique_name(names, str(optimizer->class_name(), "/", slot, "/", variables[v].path())));
+    const std::string slot = keras_2_names(class_name, slots[s].name)[0];
+    names.push_back(unique_name(names, str(class_name, "/", slot, "/", variables[v].path())));
     out.push_back({.name = names.back(), .get = [=, variable = variables[v], slot_index = s] {
                      return optimizer->slots(variable)[slot_index].read();
                    }});
   }
   for (const Variable& shared : optimizer->shared_slots()) {
-    out.push_back({.name = str(optimizer->class_name(), "/", shared.name(), ":0"),
-                   .get = [=] { return shared.read(); }});
+    out.push_back(
+        {.name = str(class_name, "/", shared.name(), ":0"), .get = [=] { return shared.read(); }});
   }
   return out;
 }
@@ -232,6 +247,10 @@ void read_optimizer_weights(const Hdf5File& file, const Model& model) {
     if (has_shared) shared.push_back(scalar_of(file, dataset, DType::kFloat64));
   }
   for (const auto& [dataset, target] : targets) target.assign(file.read(dataset, target.dtype()));
+  for (const Variable& own : optimizer.wrapper_variables()) {
+    const auto found = stored.wrapper.find(own.name());
+    if (found != stored.wrapper.end()) own.assign(scalar_of(file, found->second, own.dtype()));
+  }
   optimizer.set_iterations(calls);
   if (!has_shared) shared = shared_after(optimizer, optimizer.iterations());
   for (size_t i = 0; i < shared.size(); ++i) optimizer.shared_slots()[i].assign(shared[i]);
@@ -242,6 +261,14 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
   const std::vector<Variable> variables = trainable_variables(model);
   optimizer->build(variables);
   std::vector<OptimizerState> out;
+  const auto add_variable = [&](const Variable& variable, bool is_slot) {
+    out.push_back({.name = variable.path(),
+                   .spec = variable.spec(),
+                   .is_slot = is_slot,
+                   .get = [=] { return variable.read(); },
+                   .set = [=](const Tensor& value) { variable.assign(value); }});
+  };
+  for (const Variable& own : optimizer->wrapper_variables()) add_variable(own, false);
   out.push_back(
       {.name = "iteration",
        .spec = {.shape = {}, .dtype = DType::kInt64},
@@ -263,13 +290,7 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
   for (const auto& [v, s] : order_in_files(optimizer->slot_specs(), variables.size())) {
     if (slot_shape(optimizer->rule(), s, variables[v])) add_slot(optimizer, variables[v], s, out);
   }
-  for (const Variable& shared : optimizer->shared_slots()) {
-    out.push_back({.name = shared.path(),
-                   .spec = shared.spec(),
-                   .is_slot = true,
-                   .get = [=] { return shared.read(); },
-                   .set = [=](const Tensor& value) { shared.assign(value); }});
-  }
+  for (const Variable& shared : optimizer->shared_slots()) add_variable(shared, true);
   return out;
 }
 

@@ -33,8 +33,7 @@ class Collector {
  public:
   // Adds the weights of a layer. Names of sublayers are prefixed, except in nested models.
   void add(const Layer& layer, const std::string& prefix) {
-    if (std::ranges::find(seen_, &layer) != seen_.end()) return;
-    seen_.push_back(&layer);
+    if (!seen_.insert(&layer).second) return;
     add_own(layer, prefix);
     if (const auto* model = dynamic_cast<const Model*>(&layer)) {
       for (const auto& child : model->layers()) add(*child, child->name() + "/");
@@ -50,7 +49,7 @@ class Collector {
       for (int i = 1; !names_.insert(name).second; ++i) {
         name = file_name(prefix + entry.name + "_" + std::to_string(i));
       }
-      all_.push_back({.name = name, .entry = std::move(entry)});
+      all_.push_back({.name = name, .entry = std::move(entry), .owner = &layer});
     }
   }
 
@@ -60,7 +59,7 @@ class Collector {
   }
 
  private:
-  std::vector<const Layer*> seen_;
+  std::set<const Layer*> seen_;
   std::set<std::string> names_;
   std::vector<NamedWeight> all_;
 };

@@ -12,6 +12,7 @@ namespace keel {
 struct NamedWeight {
   std::string name;  // within the group of the layer: "dense/kernel:0"
   StateEntry entry;
+  const Layer* owner = nullptr;  // the layer or sublayer whose weight it is
 };
 
 // The weights of one layer of the model, including those of its sublayers: trainable weights first,

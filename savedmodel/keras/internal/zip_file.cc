@@ -86,6 +86,16 @@ ZipFile::ZipFile(const std::string& path, const std::string& name)
 
 ZipFile::~ZipFile() = default;
 
+std::vector<std::string> ZipFile::entries() const {
+  std::vector<std::string> out;
+  const int64_t count = zip_get_num_entries(impl_->archive, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const char* const name = zip_get_name(impl_->archive, static_cast<uint64_t>(i), 0);
+    if (name != nullptr) out.emplace_back(name);
+  }
+  return out;
+}
+
 bool ZipFile::has(const std::string& entry) const {
   return zip_name_locate(impl_->archive, entry.c_str(), 0) >= 0;
 }

@@ -61,7 +61,15 @@ std::vector<std::pair<std::string, Rule>> all_rules() {
                                                     .initial_accumulator_value = 0.0625})},
       {"frequency_estimator",
        std::make_shared<FrequencyEstimatorRule>(FrequencyEstimatorRuleOptions{
-           .tau = 0.5, .max_delta = 100, .outlier_threshold = 2, .weight_exponent = 0.75})}};
+           .tau = 0.5, .max_delta = 100, .outlier_threshold = 2, .weight_exponent = 0.75})},
+      {"la_prop", std::make_shared<LaPropRule>(LaPropRuleOptions{
+                      .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .initial_slot_value = 0.25})},
+      {"f2a", std::make_shared<F2ARule>(F2ARuleOptions{.rho = 0.75,
+                                                       .l1 = 0.125,
+                                                       .l2 = 0.25,
+                                                       .max_lr_multiplier = 2,
+                                                       .initial_accumulator_value = 0.5,
+                                                       .initial_local_step_value = 3})}};
 }
 
 EngineConfiguration with_all_rules() {

@@ -33,6 +33,31 @@ TEST(ProfileTest, CountsNothingUnlessStarted) {
   EXPECT_TRUE(report.rows.empty());
 }
 
+TEST(ProfileTest, ATraceListsEachScope) {
+  start(true);
+  {
+    const Scope outer(Phase::kFramework, "outer");
+    for (int i = 0; i < 2; ++i) {
+      const Scope inner(Phase::kLookup, "with \"quotes\"");
+      sleep_ms(1);
+    }
+  }
+  const Report report = stop();
+  ASSERT_EQ(report.events.size(), 3U);
+  EXPECT_EQ(report.events[2].name, "outer");
+  EXPECT_GE(report.events[2].duration, report.events[0].duration + report.events[1].duration);
+  EXPECT_GE(report.events[1].begin, report.events[0].begin + report.events[0].duration);
+  std::ostringstream out;
+  write_chrome_trace(report, out);
+  EXPECT_THAT(out.str(),
+              HasSubstr(R"({"ph": "X", "name": "with \"quotes\"", "cat": "lookup", "ts": )"));
+  start();
+  {
+    const Scope scope(Phase::kLookup, "untraced");
+  }
+  EXPECT_TRUE(stop().events.empty());
+}
+
 TEST(ProfileTest, TimeOfAScopeIsWithoutThatOfScopesInside) {
   start();
   {

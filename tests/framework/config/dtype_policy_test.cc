@@ -28,14 +28,42 @@ TEST_F(DTypePolicyTest, NamesMatchKeras) {
   EXPECT_EQ(plain.name(), "float64");
   EXPECT_EQ(plain, DType::kFloat64);
   EXPECT_FALSE(plain.bfloat16_products());
+  const DTypePolicy half = "mixed_float16";
+  EXPECT_EQ(half.name(), "mixed_float16");
+  EXPECT_TRUE(half.float16_products());
+  EXPECT_FALSE(half.bfloat16_products());
+  EXPECT_EQ(half.variable_dtype(), DType::kFloat32);
+  DTypePolicy again = DType::kFloat32;
+  decode(encode(half), again);
+  EXPECT_EQ(again, half);
   EXPECT_NE(mixed, DType::kFloat32);
 }
 
 TEST_F(DTypePolicyTest, UnsupportedPoliciesAreErrors) {
-  for (const char* name : {"mixed_float16", "float16", "bfloat16"}) {
+  for (const char* name : {"float16", "bfloat16"}) {
     EXPECT_THAT(message_of<NotImplementedError>([&] { (void)DTypePolicy(name); }), HasSubstr(name));
   }
   EXPECT_THROW(DTypePolicy("mixed"), ValueError);
+}
+
+TEST_F(DTypePolicyTest, Int4WeightsHaveABlockSize) {
+  const DTypePolicy policy = "int4/32_from_float32";
+  EXPECT_TRUE(policy.int4_weights());
+  EXPECT_FALSE(policy.int8_weights());
+  EXPECT_EQ(policy.int4_block_size(), 32);
+  EXPECT_EQ(to_json(encode(policy)),
+            R"({"module": "keras.dtype_policies", "class_name": "Int4DTypePolicy", )"
+            R"("config": {"mode": "int4/32", "source_name": "float32"}, "registered_name": null})");
+  DTypePolicy read = DType::kFloat64;
+  decode(encode(policy), read);
+  EXPECT_EQ(read, policy);
+  EXPECT_EQ(DTypePolicy("int4/None_from_mixed_bfloat16").name(), "int4/-1_from_mixed_bfloat16");
+  for (const char* name : {"int4/0_from_float32", "int4/-2_from_float32", "int4/x_from_float32"}) {
+    EXPECT_THROW((void)DTypePolicy(name), ValueError) << name;
+  }
+  EXPECT_THROW((void)DTypePolicy("float8_from_float32"), NotImplementedError);
+  EXPECT_THROW((void)policy.with_int8_weights(), NotImplementedError);
+  EXPECT_THROW(set_dtype_policy(policy), ValueError);
 }
 
 TEST_F(DTypePolicyTest, Int8WeightsArePrefixedToAnotherPolicy) {
@@ -101,8 +129,7 @@ TEST_F(DTypePolicyTest, ConfigsMatchKeras) {
     EXPECT_EQ(read.name(), "mixed_bfloat16");
   }
   DTypePolicy read;
-  EXPECT_THROW(decode(parse_json(R"({"config": {"name": "mixed_float16"}})"), read),
-               NotImplementedError);
+  EXPECT_THROW(decode(parse_json(R"({"config": {"name": "float16"}})"), read), NotImplementedError);
   set_dtype_policy("mixed_bfloat16");
   decode(Config(), read);
   EXPECT_EQ(read.name(), "mixed_bfloat16");

@@ -217,4 +217,29 @@ TYPED_TEST(HalfTest, LookupsAreThoseOfTheTableOfTheirFloatsBitForBit) {
   }
 }
 
+// Where the numbers are finite, rounding to the storage type gives the same values.
+TEST(RoundAsFloat16Test, MatchesTheStorageTypeAndOverflows) {
+  std::vector<float> values(4096);
+  RandomStream{.seed = 6}.normal(values, 0, 0, 1);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::ldexp(values[i], static_cast<int>(i % 40) - 28);
+  }
+  std::vector<Float16> halves(values.size());
+  std::vector<float> stored(values.size()), rounded(values.size());
+  round_to_nearest(values.data(), std::ssize(values), halves.data());
+  to_floats(halves.data(), std::ssize(values), stored.data());
+  round_as_float16(values.data(), std::ssize(values), rounded.data());
+  EXPECT_EQ(rounded, stored);
+  const std::vector<float> special = {65519, 65520, -1e30F, INFINITY, NAN, 0x3p-25F, -0.0F};
+  std::vector<float> out(special.size());
+  round_as_float16(special.data(), std::ssize(special), out.data());
+  EXPECT_EQ(out[0], 65504);
+  EXPECT_EQ(out[1], INFINITY);
+  EXPECT_EQ(out[2], -INFINITY);
+  EXPECT_EQ(out[3], INFINITY);
+  EXPECT_TRUE(std::isnan(out[4]));
+  EXPECT_EQ(out[5], 0x1p-23F);
+  EXPECT_TRUE(std::signbit(out[6]));
+}
+
 }  // namespace keel::kernels::half_test

@@ -221,6 +221,73 @@ TEST(MultiHeadAttentionTest, GradientsMatchFiniteDifferences) {
                                                testing_support::distinct_doubles({2, 3, 2}));
 }
 
+TEST(MultiHeadAttentionTest, FlashAttentionGivesTheSameResults) {
+  const Tensor query = glorot_uniform({2, 70, 6}), value = glorot_uniform({2, 80, 6});
+  const Tensor steps = Tensor::full<bool>({2, 80}, true);
+  const Tensor masked = value.with_mask(steps);
+  const Tensor heads = Tensor::full<bool>({2, 2, 70, 80}, true);
+  for (const std::optional<int64_t> window :
+       {std::optional<int64_t>(), std::optional<int64_t>(9)}) {
+    const auto layer = [&](std::optional<bool> flash) {
+      return MultiHeadAttention({.num_heads = 2,
+                                 .key_dim = 3,
+                                 .sliding_window = window,
+                                 .flash_attention = flash,
+                                 .kernel_initializer = initializers::glorot_uniform(3)});
+    };
+    const MultiHeadAttention with = layer(true), without = layer(false), chosen = layer({});
+    for (const bool causal : {false, true}) {
+      for (const Tensor& mask : {Tensor(), heads}) {
+        const Tensors inputs = Tensors::list({query, masked});
+        const MultiHeadAttentionCallOptions options = {.attention_mask = mask,
+                                                       .use_causal_mask = causal};
+        const Tensor expected = run(without, inputs, options);
+        expect_near(run(with, inputs, options), expected, {.absolute = 1e-5});
+        expect_near(run(chosen, inputs, options), expected, {.absolute = 1e-5});
+      }
+    }
+  }
+}
+
+TEST(MultiHeadAttentionTest, ASlidingWindowHidesStepsOutsideOfIt) {
+  const MultiHeadAttention layer({.num_heads = 1, .key_dim = 2, .sliding_window = 2});
+  const Tensor x = glorot_uniform({1, 4, 3});
+  const Floats weights = scores(layer, Tensors::list({x, x})).to_vector<float>();
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      EXPECT_EQ(weights[4 * i + j] != 0, std::abs(i - j) < 2) << i << " " << j;
+    }
+  }
+}
+
+TEST(MultiHeadAttentionTest, AGateMultipliesTheHeads) {
+  const MultiHeadAttention layer(
+      {.num_heads = 2, .key_dim = 2, .use_bias = false, .use_gate = true});
+  const Tensor x = glorot_uniform({1, 3, 4});
+  run(layer, Tensors::list({x, x}));
+  const std::vector<Variable> weights = layer->weights();
+  ASSERT_EQ(weights.size(), 5U);
+  weights[2].assign(Tensor::zeros(weights[2].shape()));  // sigmoid(0) = 1 / 2
+  const Tensor half = run(layer, Tensors::list({x, x}));
+  weights[2].assign(Tensor::full<float>(weights[2].shape(), 0));
+  const MultiHeadAttention plain({.num_heads = 2, .key_dim = 2, .use_bias = false});
+  run(plain, Tensors::list({x, x}));
+  const size_t same[] = {0, 1, 3, 4};
+  for (size_t i = 0; i < 4; ++i) plain->weights()[i].assign(weights[same[i]].read());
+  expect_near(half * 2, run(plain, Tensors::list({x, x})), {.absolute = 1e-6});
+}
+
+TEST(MultiHeadAttentionTest, RejectsFlashAttentionWhereTheWeightsAreNeeded) {
+  EXPECT_THROW(
+      MultiHeadAttention({.num_heads = 1, .key_dim = 2, .dropout = 0.5, .flash_attention = true}),
+      ValueError);
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 2, .sliding_window = 0}), ValueError);
+  const MultiHeadAttention layer({.num_heads = 1, .key_dim = 2, .flash_attention = true});
+  const Tensor x = glorot_uniform({1, 4, 3});
+  EXPECT_THROW(scores(layer, Tensors::list({x, x})), ValueError);
+  EXPECT_EQ(layer->get_config().find("flash_attention"), nullptr);
+}
+
 TEST(MultiHeadAttentionTest, MeetsTheContractOfLayers) {
   expect_layer_contract({.class_name = "MultiHeadAttention",
                          .config = R"({"num_heads": 2, "key_dim": 3, "output_shape": 5})",

@@ -1,4 +1,4 @@
-// Tests layers/callbacks/internal/event_file.cc.
+// Tests layers/callbacks/internal/event_file.cc and png.cc.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <keel/framework/base/profile.h>
 #include <keel/layers/callbacks/internal/event_file.h>
 #include <keel/layers/callbacks/logging.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/sgd.h>
 
@@ -19,6 +21,7 @@
 namespace keel::tensorboard_test {
 
 using testing::StartsWith;
+using testing_support::read_bytes;
 using testing_support::TemporaryFolder;
 using testing_support::write_bytes;
 
@@ -149,6 +152,84 @@ TEST(TensorBoardTest, WeightsAreHistogramsEveryFewEpochs) {
   EXPECT_EQ(kernel.at(2).sum_squares, weight * weight);
 }
 
+std::map<std::string, ReadImage> images_in(const fs::path& folder) {
+  std::map<std::string, ReadImage> out;
+  for (const auto& file : fs::directory_iterator(folder)) {
+    if (!fs::is_regular_file(file)) continue;
+    for (const ReadEvent& event : read_events(file.path())) {
+      for (const auto& value : event.values) {
+        if (value.is_image) out[value.tag] = value.image;
+      }
+    }
+  }
+  return out;
+}
+
+TEST(TensorBoardTest, WeightsAreImagesOnRequest) {
+  const TemporaryFolder folder;
+  const Sequential model({.layers = {layers::Dense({.units = 3, .name = "wide"}),
+                                     layers::Dense({.units = 1, .name = "last"})}});
+  model->compile({.optimizer = "sgd", .loss = "mse"});
+  fit(model, {.log_dir = folder.path(), .histogram_freq = 1, .write_images = true}, 1);
+  const auto images = images_in(folder / "train");
+  EXPECT_EQ(images.size(), 4U);
+  const ReadImage& kernel = images.at("last/kernel/image/0");
+  EXPECT_EQ(kernel.height, 1);
+  EXPECT_EQ(kernel.width, 3);
+  EXPECT_EQ(kernel.channels, 1);
+  EXPECT_THAT(kernel.file, StartsWith("\x89PNG\r\n"));
+}
+
+TEST(TensorBoardTest, StepsPerSecondAreScalarsOnRequest) {
+  const TemporaryFolder folder;
+  fit(compiled_model(),
+      {.log_dir = folder.path(), .write_steps_per_second = true, .update_freq = "batch"});
+  const auto train = scalars_in(folder / "train");
+  EXPECT_EQ(steps_of(train.at("epoch_steps_per_second")), Steps({0, 1}));
+  EXPECT_EQ(train.at("batch_steps_per_second").size(), 6U);
+  for (const auto& [_, value] : train.at("epoch_steps_per_second")) EXPECT_GT(value, 0);
+}
+
+TEST(TensorBoardTest, EmbeddingTablesAreFilesOfTheProjector) {
+  const TemporaryFolder folder;
+  const Sequential model(
+      {.layers = {layers::Embedding({.input_dim = 3,
+                                     .output_dim = 2,
+                                     .embeddings_initializer = initializers::constant(0.5),
+                                     .name = "words"}),
+                  layers::Dense({.units = 1})}});
+  model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.0}), .loss = "mse"});
+  const Tensor ids = Tensor::from<int64_t>({0, 1, 2}, {3});
+  model->fit(
+      ids, Tensor::zeros({3, 1}),
+      {.verbose = Verbose::kSilent,
+       .callbacks = {callbacks::TensorBoard({.log_dir = folder.path(),
+                                             .embeddings_freq = 1,
+                                             .embeddings_metadata = {{"words", "w.tsv"}}})}});
+  EXPECT_EQ(read_bytes(folder / "train/words.tsv"), "0.5\t0.5\n0.5\t0.5\n0.5\t0.5\n");
+  EXPECT_EQ(read_bytes(folder / "train/projector_config.pbtxt"),
+            "embeddings {\n  tensor_name: \"words/embeddings\"\n  tensor_path: \"words.tsv\"\n"
+            "  metadata_path: \"w.tsv\"\n}\n");
+}
+
+TEST(TensorBoardTest, BatchesAreTracedInChromesFormat) {
+  const TemporaryFolder folder;
+  fit(compiled_model(),
+      {.log_dir = folder.path(), .profile_batch = std::pair<int64_t, int64_t>(2, 3)});
+  EXPECT_FALSE(profile::is_running());
+  const Config trace = parse_json(read_bytes(folder / "train/plugins/profile/2/local.trace.json"));
+  int dense = 0;
+  for (const Config& event : trace["traceEvents"].items()) {
+    EXPECT_EQ(event["ph"].string(), "X");
+    EXPECT_GE(event["dur"].number(), 0);
+    dense += event["name"].string() == "Dense" && event["cat"].string() == "forward" ? 1 : 0;
+  }
+  EXPECT_EQ(dense, 4) << "two layers, batches 2 and 3";
+  const TemporaryFolder other;
+  fit(compiled_model(), {.log_dir = other.path(), .profile_batch = int64_t{100}});
+  EXPECT_FALSE(fs::exists(other / "train/plugins"));
+}
+
 TEST(TensorBoardTest, EvaluateIsWrittenByIterations) {
   const TemporaryFolder folder;
   const Sequential model = compiled_model();
@@ -176,10 +257,24 @@ TEST(TensorBoardTest, AResumedRunContinuesCountingBatches) {
 TEST(TensorBoardTest, WrongOptionsAndFoldersAreErrors) {
   const TemporaryFolder folder;
   EXPECT_THROW(callbacks::TensorBoard({.histogram_freq = -1}), ValueError);
+  EXPECT_THROW(callbacks::TensorBoard({.embeddings_freq = -1}), ValueError);
+  EXPECT_THROW(callbacks::TensorBoard({.profile_batch = int64_t{-1}}), ValueError);
+  const std::pair<int64_t, int64_t> reversed = {3, 2};
+  EXPECT_THROW(callbacks::TensorBoard({.profile_batch = reversed}), ValueError);
   EXPECT_THROW(callbacks::TensorBoard({.update_freq = "step"}), ValueError);
   EXPECT_THROW(callbacks::TensorBoard({.update_freq = int64_t{0}}), ValueError);
   write_bytes(folder / "file", "");
   EXPECT_THROW(fit(compiled_model(), {.log_dir = folder / "file"}), IoError);
+}
+
+std::string hex(const std::string& bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    out += kDigits[static_cast<unsigned char>(c) >> 4];
+    out += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
 }
 
 bool value_is_large(double value) { return std::abs(value) > 1e-9; }
@@ -217,6 +312,23 @@ TEST(EventFileTest, HistogramsCountValuesByBucket) {
   EXPECT_EQ(total, 5);
   EXPECT_EQ(histograms.at("none").at(6).num, 0);
   EXPECT_EQ(histograms.at("integers").at(7).sum, 2);
+}
+
+// A picture of one white pixel: the header chunk, a stored block of two bytes and the checksums,
+// as Python's zlib computes them.
+TEST(EventFileTest, ImagesArePngFiles) {
+  const TemporaryFolder folder;
+  EventFile file(folder.path());
+  file.add_image("white", Tensor::full<float>({1, 1, 1}, 7), 1);
+  file.add_image("large", Tensor::full<float>({300, 300, 3}, -1), 1);
+  file.flush();
+  const auto images = images_in(folder.path());
+  const std::string header("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0", 29);
+  EXPECT_EQ(images.at("white").file.substr(0, 29), header);
+  EXPECT_EQ(hex(images.at("white").file.substr(29)),
+            "3a7e9b550000000d494441547801010200fdff00ff01010100608712b50000000049454e44ae426082");
+  // 300 rows of 901 bytes need five blocks of at most 65535.
+  EXPECT_EQ(images.at("large").file.size(), 8U + 25 + 12 + 2 + 5 * 5 + 300 * 901 + 4 + 12);
 }
 
 TEST(EventFileTest, TheTestReaderReadsFilesOfTensorFlow) {

@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/attention/attention.h>
-#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/core/core.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>

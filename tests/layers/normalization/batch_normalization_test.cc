@@ -4,9 +4,11 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/core.h>
+#include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/merging.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/layers/gradient_check.h"
@@ -130,6 +132,62 @@ TEST(BatchNormalizationTest, OutsideTheReplicasTheAveragesAreTheirMean) {
   EXPECT_EQ(layer->moving_mean().read().item<float>(), 1);
 }
 
+// Returns the values of a model's weights after `fit`, with the batch split over `cores` replicas.
+std::vector<std::vector<float>> synchronized_weights(int cores, int64_t batch_size, bool masked) {
+  distribute::TPUStrategy strategy({.num_cores = cores});
+  const auto scope = strategy.scope();
+  std::vector<LayerHandle<Layer>> parts = {
+      LayerHandle<InputLayer>({.batch_shape = {kUnknown, 2, 2}}),
+      layers::Dense({.units = 2, .kernel_initializer = initializers::constant(0.3)}),
+      BatchNormalization({.momentum = 0.5, .synchronized = true}), layers::Flatten({}),
+      layers::Dense({.units = 1, .kernel_initializer = initializers::constant(0.2)})};
+  if (masked) parts.insert(parts.begin() + 1, layers::Masking({}));
+  const Sequential model({.layers = parts});
+  model->compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = Tensor::from<float>(
+      {.1F, 10, .3F, -1, 0, 0, .7F, 3, 2, 2, 8, .9F, 4, 4, 1, 1, 6, 6, 7, 3, 9, 2, .5F, .25F},
+      {6, 2, 2});
+  const Tensor y = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {6, 1});
+  model->fit(x, y, {.epochs = 3, .batch_size = batch_size, .shuffle = false});
+  std::vector<std::vector<float>> out;
+  for (const Variable& v : model->weights()) out.push_back(v.read().to_vector<float>());
+  return out;
+}
+
+TEST(BatchNormalizationTest, SynchronizedReplicasTrainLikeOne) {
+  for (const bool masked : {false, true}) {
+    for (const int64_t batch_size : {6, 4, 2}) {  // two rows give two of four replicas nothing
+      const auto one = synchronized_weights(1, batch_size, masked);
+      for (const int cores : {2, 4}) {
+        const auto many = synchronized_weights(cores, batch_size, masked);
+        ASSERT_EQ(many.size(), one.size());
+        for (size_t i = 0; i < one.size(); ++i) {
+          for (size_t k = 0; k < one[i].size(); ++k) {
+            EXPECT_NEAR(many[i][k], one[i][k], 2e-5)
+                << cores << " replicas, batch " << batch_size << ", weight " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchNormalizationTest, RenormKeepsItsAveragesAndWritesItsClipping) {
+  const BatchNormalization layer({.momentum = 0.5,
+                                  .epsilon = 0,
+                                  .renorm = true,
+                                  .renorm_clipping = RenormClipping{.rmax = 2}});
+  const Tensor x = Tensor::from<float>({1, 5}, {2, 1});
+  // Mean 3 and deviation 2 against averages of 0 and 1: r = 2 and d = 3.
+  EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{-2 + 3, 2 + 3}));
+  std::vector<std::string> names;
+  for (const Variable& v : layer->weights()) names.push_back(v.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"gamma", "beta", "moving_mean", "moving_variance",
+                                             "moving_stddev", "renorm_mean", "renorm_stddev"}));
+  EXPECT_EQ(layer->moving_variance().read().item<float>(), 2.25F);
+  EXPECT_EQ(to_json(layer->get_config()["renorm_clipping"]), R"({"rmax": 2.0})");
+}
+
 TEST(BatchNormalizationTest, TheAxisMayBeAny) {
   const BatchNormalization layer({.axis = {1}, .epsilon = 0, .center = false, .scale = false});
   const Tensor x = Tensor::from<float>({1, 3, 10, 30}, {1, 2, 2});
@@ -188,6 +246,12 @@ TEST(BatchNormalizationTest, RejectsInvalidOptionsAndInputs) {
   EXPECT_THROW(BatchNormalization({.axis = {1, 2}}), ValueError);
   EXPECT_THROW(BatchNormalization({.momentum = 1.5}), ValueError);
   EXPECT_THROW(BatchNormalization({.epsilon = -1}), ValueError);
+  EXPECT_THROW(BatchNormalization({.renorm_momentum = 2}), ValueError);
+  const RenormClipping crossed = {.rmax = 1, .rmin = 2}, negative = {.dmax = -1};
+  EXPECT_THROW(BatchNormalization({.renorm_clipping = crossed}), ValueError);
+  EXPECT_THROW(BatchNormalization({.renorm_clipping = negative}), ValueError);
+  RenormClipping read;
+  EXPECT_THROW(decode(Config::dict({{"rmean", 1}}), read), ValueError);
   EXPECT_THROW(BatchNormalization({.axis = 2})(batch()), ValueError);
   EXPECT_THROW(BatchNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 #include "tests/support/optimizers.h"
@@ -187,6 +188,13 @@ TEST(EmbeddingOptimizerTest, RoundTripsThroughItsConfig) {
                                          .beta2 = 0.5,
                                          .epsilon = 0.1,
                                          .use_gradient_accumulation = false});
+  expect_round_trip(tpu::LaProp{.b1 = 0.5, .b2 = 0.25, .eps = 1e-8, .initial_slot_value = 2});
+  expect_round_trip(tpu::LaProp{.global_step = 7.0});
+  expect_round_trip(tpu::F2A{.rho = 0.25,
+                             .initial_local_step_value = 1,
+                             .l2_regularization_strength = 0.5,
+                             .max_lr_multiplier = 4,
+                             .global_step = 3.0});
   expect_round_trip(tpu::StochasticGradientDescentParameters{.learning_rate = 0.5});
   expect_round_trip(tpu::RMSPropParameters{
       .learning_rate = 0.5, .rho = 0.1, .momentum = 0.2, .epsilon = 0.3, .clip_gradient_max = 1});

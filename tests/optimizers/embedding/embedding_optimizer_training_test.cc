@@ -10,6 +10,7 @@
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
+#include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 #include "tests/support/expectations.h"
@@ -473,6 +474,46 @@ TEST(EmbeddingOptimizerTrainingTest,
   EXPECT_EQ(t.slot("counts", 1), (Values{0, 0}));
   EXPECT_EQ(t.slot("sums", 1), (Values{0.5, 0.5}));
   EXPECT_EQ(calls, 2);
+}
+
+TEST(EmbeddingOptimizerTrainingTest, LaPropCorrectsItsBiasByTheNumberOfSteps) {
+  double step = 0;
+  TrainedTable t(tpu::LaProp{.learning_rate = 0.1, .global_step = [&step] { return step++; }});
+  for (const Batch& batch : kTwoSteps) t.step(batch);
+  expect_near(t.row(), {0.8893983, -0.475071}, kTolerance);
+  expect_near(t.slot("mu"), {0.6701273, 0.1865995}, kTolerance);
+  expect_near(t.slot("nu"), {0.09846154, 0.2041026}, kTolerance);
+  EXPECT_EQ(t.row(1), kOther);
+  const TrainedTable constant = trained(tpu::LaProp{.learning_rate = 0.1}, kTwoSteps);
+  expect_near(constant.row(), {0.5406462, -0.3150183}, kTolerance);
+  expect_near(constant.slot("nu"), {0.0096, 0.0199}, kTolerance);
+}
+
+TEST(EmbeddingOptimizerTrainingTest, LaPropOfAZeroGradientIsFinite) {
+  const TrainedTable t = trained(tpu::LaProp{.learning_rate = 0.1, .eps = 0}, {{{0, {0, 0}}}});
+  EXPECT_EQ(t.row(), kStart);
+}
+
+// In the steps 4 and 9 the row has its first and second update.
+TEST(EmbeddingOptimizerTrainingTest, F2ARaisesTheRateOfRareRows) {
+  const auto trained_by = [](tpu::F2A options) {
+    double step = -1;
+    options.learning_rate = 0.1;
+    options.global_step = [&step] { return step += 5; };
+    TrainedTable t(options);
+    for (const Batch& batch : kTwoSteps) t.step(batch);
+    EXPECT_EQ(t.slot("local_steps"), (Values{2, 2}));
+    EXPECT_EQ(t.slot("local_steps", 1), (Values{0, 0}));
+    expect_near(t.slot("accumulators"), {0.3, 0.5}, kTolerance);
+    return t.row();
+  };
+  expect_near(trained_by({}), {0.7656474, -0.5730955}, kTolerance);
+  expect_near(trained_by({.l1_regularization_strength = 0.1,
+                          .l2_regularization_strength = 0.2,
+                          .max_lr_multiplier = 1.5}),
+              {0.7705115, -0.5091044}, kTolerance);
+  expect_near(trained(tpu::F2A{.learning_rate = 0.1, .rho = 0}, kTwoSteps).row(),
+              {0.8850387, -0.5314006}, kTolerance);
 }
 
 }  // namespace keel::table_optimizer_training_test

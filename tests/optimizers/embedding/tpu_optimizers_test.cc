@@ -4,6 +4,7 @@
 
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
+#include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/schedules/schedules.h>
 
@@ -87,6 +88,22 @@ TEST(SpecRowsA, A20_TheSlotFactoryMustBeCallable) {
       empty;
   EXPECT_EQ(EmbeddingOptimizer(tpu::Adam{.slot_variable_creation_fn = empty}),
             EmbeddingOptimizer(tpu::Adam{}));
+}
+
+TEST(TpuOptimizersTest, LaPropAndF2ARejectParametersOutOfRange) {
+  expect_invalid(tpu::LaProp{.b1 = 1});
+  expect_invalid(tpu::LaProp{.b2 = -0.1});
+  expect_invalid(tpu::LaProp{.eps = -1});
+  expect_invalid(tpu::LaProp{.initial_slot_value = -1});
+  expect_invalid(
+      tpu::LaProp{.global_step = optimizers::schedules::CosineDecay({.decay_steps = 1})});
+  expect_invalid(tpu::F2A{});  // without a global_step
+  expect_invalid(tpu::F2A{.rho = -1, .global_step = 1.0});
+  expect_invalid(tpu::F2A{.initial_accumulator_value = 0, .global_step = 1.0});
+  expect_invalid(tpu::F2A{.initial_local_step_value = -1, .global_step = 1.0});
+  expect_invalid(tpu::F2A{.l1_regularization_strength = -1, .global_step = 1.0});
+  expect_invalid(tpu::F2A{.l2_regularization_strength = -1, .global_step = 1.0});
+  expect_invalid(tpu::F2A{.max_lr_multiplier = 0, .global_step = 1.0});
 }
 
 TEST(TpuOptimizersTest, ErrorsNameTheParameterAndItsValue) {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>

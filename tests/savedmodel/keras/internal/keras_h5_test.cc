@@ -8,7 +8,7 @@
 
 #include <keel/framework/random.h>
 #include <keel/layers/attention/attention.h>
-#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/functional.h>

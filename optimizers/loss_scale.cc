@@ -1,0 +1,188 @@
+#include <keel/optimizers/loss_scale.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/strategy.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/config/registry.h>
+
+namespace keel {
+namespace {
+
+constexpr int64_t kGrain = 1 << 16;
+
+bool all_finite(const Tensor& x) {
+  std::atomic<bool> out = true;
+  const auto check = [&]<class T>(std::span<const T> values) {
+    parallel_for(std::ssize(values), kGrain, [&](int64_t begin, int64_t end) {
+      // x - x is 0 for finite x and NaN otherwise.
+      T sum = 0;
+      for (int64_t i = begin; i < end; ++i) sum += values[i] - values[i];
+      if (sum != 0 || std::isnan(sum)) out = false;
+    });
+  };
+  if (x.dtype() == DType::kFloat64) {
+    check(x.data<double>());
+  } else if (x.dtype() == DType::kFloat32) {
+    check(x.data<float>());
+  }
+  return out;
+}
+
+bool is_finite(const Gradient& gradient) {
+  if (!gradient) return true;
+  return all_finite(gradient.is_slices() ? gradient.slices().values : gradient.dense());
+}
+
+Gradient divided(const Gradient& gradient, float scale) {
+  if (!gradient) return gradient;
+  const auto divide = [&](const Tensor& x) {
+    const Tensor divisor = x.dtype() == DType::kFloat64 ? Tensor::scalar(static_cast<double>(scale))
+                                                        : Tensor::scalar(scale);
+    return ops::divide(x, divisor);
+  };
+  if (!gradient.is_slices()) return divide(gradient.dense());
+  IndexedSlices out = gradient.slices();
+  out.values = divide(out.values);
+  return out;
+}
+
+Variable state_variable(Tensor initial, const std::string& optimizer, const char* name) {
+  Variable out(std::move(initial), {.name = name, .trainable = false});
+  out.set_path(optimizer + "/" + name);
+  return out;
+}
+
+LossScaleOptimizer::Options checked(const LossScaleOptimizer::Options& options) {
+  if (!options.inner_optimizer) {
+    throw ValueError("LossScaleOptimizer: inner_optimizer is missing; pass the optimizer to wrap");
+  }
+  if (!(options.initial_scale > 0) || !std::isfinite(options.initial_scale)) {
+    throw ValueError("LossScaleOptimizer: initial_scale must be positive, received ",
+                     options.initial_scale);
+  }
+  if (options.dynamic_growth_steps < 1) {
+    throw ValueError("LossScaleOptimizer: dynamic_growth_steps must be positive, received ",
+                     options.dynamic_growth_steps);
+  }
+  if ((*options.inner_optimizer)->class_name() == LossScaleOptimizer::kClassName) {
+    throw ValueError("LossScaleOptimizer: the inner optimizer already scales the loss; pass its ",
+                     "inner_optimizer()");
+  }
+  return options;
+}
+
+}  // namespace
+
+LossScaleOptimizer::LossScaleOptimizer(const Options& options)
+    : Optimizer(kClassName, options.name, **checked(options).inner_optimizer),
+      options_(options),
+      inner_(*options_.inner_optimizer),
+      iteration_(state_variable(Tensor::scalar<int64_t>(0), name(), "iteration")),
+      learning_rate_(state_variable(Tensor::scalar(0.0F), name(), "learning_rate")),
+      step_counter_(state_variable(Tensor::scalar<int64_t>(0), name(), "step_counter")),
+      dynamic_scale_(state_variable(Tensor::scalar(static_cast<float>(options_.initial_scale)),
+                                    name(), "dynamic_scale")) {}
+
+double LossScaleOptimizer::dynamic_scale() const { return dynamic_scale_.read().item<float>(); }
+
+Tensor LossScaleOptimizer::scale_loss(const Tensor& loss) const {
+  return ops::scale(inner_->scale_loss(loss), dynamic_scale());
+}
+
+void LossScaleOptimizer::check_variables(const std::vector<Variable>& variables) const {
+  const auto found = std::ranges::find_if(variables, &Variable::is_virtual);
+  if (found == variables.end()) return;
+  throw NotImplementedError(
+      "LossScaleOptimizer: the gradients of the parameters behind the virtual variable ",
+      found->path(), " cannot be unscaled; pass auto_scale_loss = false to compile()");
+}
+
+void LossScaleOptimizer::apply_gradients(const std::vector<Gradient>& gradients,
+                                         const std::vector<Variable>& variables) {
+  const NoGradient pause;
+  check_variables(variables);
+  const auto scale = static_cast<float>(dynamic_scale());
+  bool finite = std::ranges::all_of(gradients, is_finite);
+  distribute::Strategy& strategy = distribute::Strategy::current();
+  const bool replicated = strategy.num_replicas_in_sync() > 1;
+  if (replicated) {
+    std::array<float, 1> bad = {finite ? 0.0F : 1.0F};
+    distribute::all_reduce_sum(strategy.communicator(), bad);
+    finite = bad[0] == 0;
+  }
+  if (finite) {
+    std::vector<Gradient> unscaled;
+    for (const Gradient& gradient : gradients) unscaled.push_back(divided(gradient, scale));
+    inner_->apply_gradients(unscaled, variables);
+  }
+  if (!replicated) return update_scale(finite);
+  strategy.communicator().local_barrier("LossScaleOptimizer", [&] { update_scale(finite); });
+}
+
+void LossScaleOptimizer::update_scale(bool finite) const {
+  const NoGradient pause;
+  const auto scale = static_cast<float>(dynamic_scale());
+  const int64_t steps = step_counter_.read().item<int64_t>() + 1;
+  const bool grows = finite && steps >= options_.dynamic_growth_steps;
+  step_counter_.assign(Tensor::scalar<int64_t>(finite && !grows ? steps : 0));
+  if (!finite) dynamic_scale_.assign(Tensor::scalar(scale / 2));
+  if (grows) dynamic_scale_.assign(Tensor::scalar(scale * 2));
+}
+
+std::vector<Variable> LossScaleOptimizer::wrapper_variables() const {
+  return {iteration_, learning_rate_, step_counter_, dynamic_scale_};
+}
+
+Config LossScaleOptimizer::get_config() const {
+  return Config::dict({{"name", name()},
+                       {"inner_optimizer", optimizers::serialize(*inner_)},
+                       {"initial_scale", options_.initial_scale},
+                       {"dynamic_growth_steps", options_.dynamic_growth_steps}});
+}
+
+std::shared_ptr<LossScaleOptimizer> LossScaleOptimizer::from_config(const Config& config) {
+  static const std::map<std::string, Config> kWithoutEffect = {{"dynamic", true},
+                                                               {"learning_rate", 0.0},
+                                                               {"weight_decay", {}},
+                                                               {"clipnorm", {}},
+                                                               {"global_clipnorm", {}},
+                                                               {"clipvalue", {}},
+                                                               {"use_ema", false},
+                                                               {"ema_momentum", 0.99},
+                                                               {"loss_scale_factor", {}},
+                                                               {"ema_overwrite_frequency", {}},
+                                                               {"gradient_accumulation_steps", {}}};
+  Options options = {.inner_optimizer = optimizers::deserialize(config["inner_optimizer"])};
+  for (const auto& [key, value] : config.entries()) {
+    if (key == "inner_optimizer") continue;
+    if (key == "name") {
+      if (!value.is_null()) options.name = value.string();
+    } else if (key == "initial_scale") {
+      options.initial_scale = value.number();
+    } else if (key == "dynamic_growth_steps") {
+      options.dynamic_growth_steps = value.integer();
+    } else {
+      const auto known = kWithoutEffect.find(key);
+      if (known == kWithoutEffect.end() || value != known->second) {
+        throw ValueError("LossScaleOptimizer: '", key, "' must not be ", to_json(value),
+                         "; set it in the inner_optimizer",
+                         key == "dynamic" ? ", whose loss_scale_factor is constant" : "");
+      }
+    }
+  }
+  return std::make_shared<LossScaleOptimizer>(options);
+}
+
+KEEL_REGISTER_ALL(Optimizer, loss_scale_optimizers) {
+  registry.add<LossScaleOptimizer>({.package = "keras"});
+}
+
+}  // namespace keel
