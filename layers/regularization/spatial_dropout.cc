@@ -14,7 +14,7 @@ SpatialDropoutLayer<kName, N>::SpatialDropoutLayer(Options options)
 }
 
 template <ClassName kName, int N>
-Tensor SpatialDropoutLayer<kName, N>::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor SpatialDropoutLayer<kName, N>::perturb(const Tensor& x, const RandomNumbers& random) const {
   const SpatialLayout layout = spatial_layout(N, options_.data_format, caller());
   layout.check_rank(x.shape(), caller());
   Shape shape = x.shape();

@@ -38,7 +38,7 @@ class SpatialDropoutLayer final : public OptionsLayer<SpatialDropoutOptions, Noi
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // The layers of this family.

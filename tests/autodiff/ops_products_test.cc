@@ -46,8 +46,10 @@ TEST(MatMulTest, RejectsIncompatibleShapes) {
   const auto product = [](const Shape& a, const Shape& b) {
     ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
   };
-  EXPECT_EQ(message_of<ValueError>([&] { product({2, 3}, {2, 3}); }),
-            "matmul: incompatible shapes (2, 3) and (2, 3)");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { product({2, 3}, {2, 3}); }),
+      "matmul: incompatible shapes (2, 3) and (2, 3); the last dimension of the first must be "
+      "the second last of the other");
   EXPECT_THROW(product({3}, {3, 2}), ValueError);
   EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
   EXPECT_THROW(product({2, 2, 3}, {3, 3, 4}), ValueError);

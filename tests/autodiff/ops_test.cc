@@ -201,7 +201,7 @@ TEST(ReduceTest, ReducesAnyAxes) {
 
 TEST(ReduceTest, RejectsInvalidAxes) {
   EXPECT_EQ(message_of<ValueError>([] { ops::sum(Tensor::zeros({2}), {1}); }),
-            "sum: axis 1 is out of range for shape (2,)");
+            "sum: axis 1 is out of range for shape (2,); pass an axis in [-rank, rank)");
   EXPECT_THROW(ops::mean(Tensor::zeros({2, 2}), {0, -2}), ValueError);
 }
 

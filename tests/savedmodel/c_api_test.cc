@@ -335,7 +335,7 @@ TEST_F(CApiTest, InputsThatAreMissingUnknownOrGivenTwiceAreErrors) {
   EXPECT_EQ(run({}), KEEL_VALUE_ERROR);
   inputs.push_back(inputs[0]);
   EXPECT_EQ(run(inputs), KEEL_VALUE_ERROR);
-  EXPECT_STREQ(keel_last_error(), "keel_run: input 'age' is given twice");
+  EXPECT_STREQ(keel_last_error(), "keel_run: input 'age' is given twice; pass each input once");
   expect_refused(0, KEEL_VALUE_ERROR, "has no input 'old'", [](keel_tensor& t) { t.name = "old"; });
   expect_refused(0, KEEL_VALUE_ERROR, "NULL", [](keel_tensor& t) { t.name = nullptr; });
 }

@@ -240,10 +240,14 @@ TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
   without.erase("age");
   EXPECT_EQ(error_of_features(without),
             "Signature: input 'age' of the model has no feature; add one that feeds it");
-  EXPECT_EQ(with("more", {.feature = FixedLenFeature{}}),
-            "Signature: feature 'more' feeds input 'more', which model ranker does not have");
-  EXPECT_EQ(with("years", {.feature = FixedLenFeature{}, .input = "age"}),
-            "Signature: input 'age' is fed by two features, 'age' and 'years'");
+  EXPECT_EQ(
+      with("more", {.feature = FixedLenFeature{}}),
+      "Signature: feature 'more' feeds input 'more', which model ranker does not have; feed one "
+      "of its inputs");
+  EXPECT_EQ(
+      with("years", {.feature = FixedLenFeature{}, .input = "age"}),
+      "Signature: input 'age' is fed by two features, 'age' and 'years'; feed each input by one "
+      "feature");
   EXPECT_EQ(
       with("age", {.feature = VarLenFeature{DType::kFloat32}}),
       "Signature: feature 'age' feeds input 'age', which requires a FixedLenFeature, received a "
