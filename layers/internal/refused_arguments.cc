@@ -3,10 +3,23 @@
 namespace keel {
 
 const std::vector<RefusedArgument>& refused_arguments() {
+  static const std::string kWeights =
+      "initial values are not a part of a layer; assign them to its weights after it is built";
+  static const std::string kSparse = "results are dense; leave it false";
+  static const std::string kLora = "for Dense and EinsumDense; freeze the table instead";
   static const std::vector<RefusedArgument> kRefused = {
-      {"Bidirectional", "weights",
-       "initial values are not a part of a layer; call set() on the "
-       "entries of Layer::state_entries()"},
+      {"Bidirectional", "weights", kWeights},
+      {"CategoryEncoding", "sparse", kSparse},
+      {"Discretization", "sparse", kSparse},
+      {"EinsumDense", "gptq_unpacked_column_size",
+       "GPTQ needs calibration data; quantize with int8 or int4"},
+      {"Embedding", "lora_alpha", kLora},
+      {"Embedding", "lora_rank", kLora},
+      {"Embedding", "weights", kWeights},
+      {"Hashing", "sparse", kSparse},
+      {"IntegerLookup", "sparse", kSparse},
+      {"StringLookup", "encoding", "texts are UTF-8; convert them before"},
+      {"StringLookup", "sparse", kSparse},
   };
   return kRefused;
 }

@@ -199,6 +199,8 @@ TEST(RefusedArgumentsTest, AreArgumentsOfTheirClasses) {
     const ClassArguments arguments = arguments_of(refused.class_name, *record);
     EXPECT_NE(arguments.defaults.find(refused.argument), nullptr)
         << refused.class_name << " has no argument " << refused.argument;
+    EXPECT_TRUE(is_key_of_no_effect(refused.class_name, refused.argument))
+        << refused.class_name << " does not refuse " << refused.argument;
   }
 }
 
