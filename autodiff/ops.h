@@ -15,7 +15,7 @@
 
 namespace keel::ops {
 
-// How embedding_pool() divides the weighted sum of the rows of a sample: kSum, kMean or kSqrtN.
+// Combiner selects the divisor of the sum in embedding_pool(): kSum, kMean or kSqrtN.
 using kernels::Combiner;
 
 // ---- Elementwise functions of numeric dtypes. Two operands broadcast as in NumPy.

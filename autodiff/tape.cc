@@ -122,11 +122,11 @@ struct GradientTape::Impl {
 
 void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                                 std::span<const Tensor> outputs) {
+  // Without a watched input the op cannot contribute to a gradient.
   if (std::ranges::none_of(inputs, [&](const Tensor& t) { return watched.contains(t.id()); })) {
     return;
   }
   Entry& entry = entries.emplace_back();
-  // Without a watched input the op cannot contribute to a gradient.
   entry.op = op;
   const Retain retain = op->retain();
   const auto keep = [](std::span<const Tensor> tensors, uint32_t mask, std::vector<uint64_t>& ids,
@@ -142,6 +142,7 @@ void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<c
   };
   keep(inputs, retain.inputs, entry.input_ids, entry.input_specs, entry.inputs);
   keep(outputs, retain.outputs, entry.output_ids, entry.output_specs, entry.outputs);
+  // Integer results end the path, because they have no gradient.
   for (const Tensor& output : outputs) {
     if (is_floating(output.dtype())) watched.insert(output.id());
   }
@@ -149,6 +150,7 @@ void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<c
 
 void GradientTape::Impl::watch_value(uint64_t variable_id, const Tensor& value) {
   watched.insert(value.id());
+  // A variable that is assigned between two reads has two values. Its gradient is the sum of both.
   std::vector<uint64_t>& known = variable_values[variable_id];
   if (std::ranges::find(known, value.id()) == known.end()) known.push_back(value.id());
 }
@@ -218,6 +220,8 @@ std::vector<Gradient> GradientTape::Impl::gradients(
   const std::vector<const Entry*> on_path = entries_to(reachable);
   HashMap<uint64_t, Gradient> gradients;
   gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
+  // From the last op to the first: all ops that read a tensor come after the op that made it, so
+  // its gradient is complete when that op is reached.
   for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
     const Entry& entry = **it;
     const std::vector<Gradient> output_gradients = gradients_of_outputs(entry, gradients);
@@ -269,6 +273,7 @@ std::vector<Gradient> GradientTape::gradient(const Tensor& target,
     ids.push_back(values == nullptr ? std::vector<uint64_t>{} : *values);
     specs.push_back(v.spec());
   }
+  // Outer tapes still record the ops of the gradient, which gives them second derivatives.
   const Pause pause(*this);
   return impl_->gradients(target, ids, specs, options);
 }

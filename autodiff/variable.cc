@@ -97,7 +97,8 @@ struct Variable::State {
   void check_assignable(const TensorSpec& value) const {
     if (value.shape != spec.shape || value.dtype != spec.dtype) {
       throw ValueError("Variable ", path, ": cannot assign ", value.dtype, value.shape,
-                       " to a variable of ", spec.dtype, spec.shape);
+                       " to a variable of ", spec.dtype, spec.shape,
+                       "; assign a value of its dtype and shape");
     }
   }
 

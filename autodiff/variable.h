@@ -41,9 +41,9 @@ enum class VariableAggregation {
 struct VariableOptions {
   std::string name = "variable";  // the last part of the path
   bool trainable = true;          // tapes watch it, and optimizers may update it
-  // Whether the replicas share one value.
+  // Selects whether the replicas share one value.
   VariableSynchronization synchronization = VariableSynchronization::kShared;
-  // How a read outside the replicas combines their values.
+  // Selects how a read outside the replicas combines their values.
   VariableAggregation aggregation = VariableAggregation::kNone;
   // Function that optimizers apply to the value after each step; empty means none. It returns a
   // tensor of the variable's shape and dtype.

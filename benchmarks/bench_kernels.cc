@@ -126,7 +126,7 @@ void convolution(benchmark::State& state, ConvolutionPass pass) {
   state.SetItemsProcessed(state.iterations() * std::ssize(x) * sizes.grid.taps() * channels);
 }
 
-// The same with one filter for each channel.
+// Measures convolutions with one filter for each channel.
 void depthwise_convolution(benchmark::State& state) {
   constexpr int64_t kImages = 8, kPixels = 28;
   const int64_t channels = state.range(0);

@@ -21,7 +21,7 @@
 namespace keel::bench {
 namespace {
 
-constexpr int64_t kDim = 64, kIds = 26;  // of one sample
+constexpr int64_t kDim = 64, kIds = 26;  // sizes of one sample
 constexpr int kBatches = 512;
 
 double seconds_of(const std::function<void()>& fn) {
@@ -101,6 +101,26 @@ double first_answer(const std::string& path, int64_t rows, bool mapped) {
   });
 }
 
+// The first calls after loading, whose rows have to be read from the disk.
+void add_cold_lookups(const std::string& path, int64_t rows, const Options& options,
+                      Report& report) {
+  constexpr int kCalls = 100;
+  for (int64_t samples : {1, 32, 256}) {
+    drop_from_page_cache(path);
+    Server server(path, std::make_shared<MappedTables>());
+    server.make_requests(rows, samples);
+    std::vector<double> seconds;
+    for (int i = 0; i < kCalls; ++i) seconds.push_back(seconds_of([&] { server.answer(); }));
+    const Timing timing = summarize(seconds);
+    report.add({.op = "cold_batch" + std::to_string(samples),
+                .dim = kDim,
+                .threads = options.threads,
+                .value = timing.median * 1e6,
+                .unit = "us p50",
+                .more = {{"p99_us", timing.p99 * 1e6}}});
+  }
+}
+
 int run(const Options& options) {
   Report report(options, "bench_mapped");
   const int64_t bytes = options.quick ? int64_t{512} << 20 : int64_t{4} << 30;
@@ -126,6 +146,7 @@ int run(const Options& options) {
                        {"resident_ms", first_answer(path, rows, false) * 1e3},
                        {"table_bytes", static_cast<double>(bytes)}}});
 
+  add_cold_lookups(path, rows, options, report);
   Server resident(path, nullptr);
   Server mapped(path, std::make_shared<MappedTables>());
   const int calls = options.quick ? 1000 : 4000;

@@ -37,7 +37,8 @@ constexpr int64_t kSamplesOfReplica = 2048;
 constexpr int kBatches = 8;
 constexpr int kMostStepsToWait = 1000;
 constexpr char kRank[] = "KEEL_BENCH_SCALING_STEPS";  // set for the measuring processes
-constexpr char kMeet[] = "KEEL_BENCH_SCALING_MEET";   // set for copies: a file to which both append
+constexpr char kRendezvous[] =
+    "KEEL_BENCH_SCALING_RENDEZVOUS";  // set for copies: a file to which both append
 constexpr char kMark[] = "milliseconds_per_step ";
 
 // A file in which two copies record their progress.
@@ -69,12 +70,12 @@ int measure_steps(int steps) {
   const ClickWork work = {.dim = 16, .rows = criteo_table_sizes(), .adagrad = true};
   const auto batches = make_click_batches(work, kBatches, kSamplesOfReplica * ranks, 5);
   ClickTrainer trainer(work, batches, {.hosts = ranks, .cores = 1});
-  Rendezvous meeting(std::getenv(kMeet));
+  Rendezvous rendezvous(std::getenv(kRendezvous));
   int next = 0;
   const auto step = [&] { trainer.train(next++ % kBatches); };
   const auto step_until_complete = [&] {
-    meeting.arrive();
-    for (int more = 0; !meeting.complete(); ++more) {
+    rendezvous.arrive();
+    for (int more = 0; !rendezvous.complete(); ++more) {
       if (more == kMostStepsToWait) throw RuntimeError("bench_scaling: the other copy is gone");
       step();
     }
@@ -123,16 +124,16 @@ std::optional<double> run_ranks(const std::string& program, int ranks) {
 
 // Returns the mean of two jobs of one rank that run at the same time.
 std::optional<double> run_copies(const std::string& program) {
-  const std::string meeting =
+  const std::string rendezvous =
       (std::filesystem::temp_directory_path() / str("keel_bench_scaling_", getpid())).string();
-  std::filesystem::remove(meeting);
-  setenv(kMeet, meeting.c_str(), 1);
+  std::filesystem::remove(rendezvous);
+  setenv(kRendezvous, rendezvous.c_str(), 1);
   const Output first = start_ranks(program, 1);
   const Output second = start_ranks(program, 1);
-  unsetenv(kMeet);
+  unsetenv(kRendezvous);
   const auto a = result_of(first);
   const auto b = result_of(second);
-  std::filesystem::remove(meeting);
+  std::filesystem::remove(rendezvous);
   if (!a || !b) return {};
   return (*a + *b) / 2;
 }

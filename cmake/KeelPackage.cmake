@@ -45,8 +45,9 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "${runtime} (= ${version})")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
-  "keel inspects, converts and compares models and predicts with them; train_ctr trains one of clicks,
-serve_hdf5 serves it.")
+  "keel serves models over HTTP and gRPC with the APIs of TensorFlow Serving and KServe v2, inspects,
+converts and compares them and predicts with them; train_ctr trains one of clicks, serve_hdf5 predicts
+rows of a file with it.")
 
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-keel)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)

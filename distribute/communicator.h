@@ -29,9 +29,9 @@ struct Placement;  // the assignment of ranks to processes
 
 // The traffic of each kind of collective, without headers. Empty messages are not counted.
 struct TrafficByKind {
-  Traffic all_to_all = {};         // of all_to_all, all_gather and posts
-  Traffic reduce_scatter = {};     // of reduce_scatter and reduce_scatter_if
-  Traffic all_gather_shards = {};  // of all_gather_shards
+  Traffic all_to_all = {};         // sent by all_to_all, all_gather and posts
+  Traffic reduce_scatter = {};     // sent by reduce_scatter and reduce_scatter_if
+  Traffic all_gather_shards = {};  // sent by all_gather_shards
 };
 
 // The collectives of the replicas of one strategy. A rank is a replica's index among all replicas.
@@ -111,7 +111,7 @@ class Communicator {
   // consumed, `on_last_arrival` does not run, and the call returns false. `accept` must return the
   // same in all processes. Ranks that know that the sums will be rejected pass no pieces.
   struct Attachment {
-    Bytes mine;                                          // of this rank
+    Bytes mine;                                          // the message of this rank
     std::function<bool(std::span<const Bytes>)> accept;  // called with those of all ranks
   };
   // See Attachment.

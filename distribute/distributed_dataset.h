@@ -24,7 +24,7 @@ class PerReplica {
   PerReplica() = default;
   explicit PerReplica(std::vector<T> values) : values_(std::move(values)) {}  // by local replica
   const std::vector<T>& values() const { return values_; }                    // by local replica
-  const T& operator[](int replica) const { return values_.at(replica); }      // of a local replica
+  const T& operator[](int replica) const { return values_.at(replica); }      // for a local replica
   int size() const { return static_cast<int>(values_.size()); }  // number of local replicas
 
  private:

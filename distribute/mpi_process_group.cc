@@ -34,7 +34,7 @@ constexpr int64_t kEagerBytes = int64_t{60} << 10;
 constexpr int64_t kMostInPieces = int64_t{4} << 20;
 constexpr auto kBusyWait = milliseconds(1);  // afterwards a waiting process sleeps
 constexpr auto kSleep = std::chrono::microseconds(50);
-// How long to wait for messages that a process sent before it ended, and for the error texts of
+// Limits of the waits for messages that a process sent before it ended, and for the error texts of
 // other processes after a job has failed.
 constexpr auto kGrace = milliseconds(200);
 constexpr auto kErrorGrace = milliseconds(3000);
@@ -125,9 +125,9 @@ class MpiProcessGroup final : public ProcessGroup {
  private:
   using Route = Transfer::Route;
   struct Peer {
-    bool is_near = true;           // on this machine
-    bool ended = false;            // it has left main and sends nothing any more
-    Clock::time_point heard = {};  // last notice of its LongWork
+    bool is_near = true;                 // on this machine
+    bool ended = false;                  // it has left main and sends nothing any more
+    Clock::time_point last_notice = {};  // last notice of its LongWork
   };
   struct Notice {
     std::string text;
@@ -331,8 +331,9 @@ std::vector<ProcessGroup::Parts> MpiProcessGroup::collect(int64_t posted) {
     const std::lock_guard lock(mutex_);
     const auto at = std::ranges::find_if(open_, is_posted);
     if (at == open_.end())
-      throw ValueError("ProcessGroup::collect: ", posted,
-                       " was not posted or is already collected");
+      throw ValueError(
+          "ProcessGroup::collect: ", posted,
+          " was not posted or is already collected; collect the result of each post() once");
     found = at->get();
   }
   wait_for(*found);
@@ -497,7 +498,7 @@ std::string MpiProcessGroup::overdue(const Wait& wait, const IsAwaited& is_await
   std::string ranks;
   int count = 0;
   for (int p = 0; p < size(); ++p) {
-    if (p == rank_ || !is_awaited(p) || seconds_since(peers_[p].heard) <= timeout_) continue;
+    if (p == rank_ || !is_awaited(p) || seconds_since(peers_[p].last_notice) <= timeout_) continue;
     ranks += str(count++ == 0 ? "" : ", ", p);
   }
   return count == 0 ? "" : str(count == 1 ? "rank " : "ranks ", ranks);
@@ -544,7 +545,7 @@ void MpiProcessGroup::read_notices() {
     if (text[0] == kEnded) {
       peers_[status.MPI_SOURCE].ended = true;
     } else if (text[0] == kWorks) {
-      peers_[status.MPI_SOURCE].heard = Clock::now();
+      peers_[status.MPI_SOURCE].last_notice = Clock::now();
     } else if (!failed_) {
       failed_ = true;
       why_ = str("rank ", status.MPI_SOURCE, " failed: ", text.substr(1));

@@ -53,7 +53,9 @@ int64_t ProcessGroup::post(std::string_view what, std::span<const Parts> send) {
 std::vector<ProcessGroup::Parts> ProcessGroup::collect(int64_t posted) {
   const auto found = posted_.find(posted);
   if (found == posted_.end())
-    throw ValueError("ProcessGroup::collect: ", posted, " was not posted or is already collected");
+    throw ValueError(
+        "ProcessGroup::collect: ", posted,
+        " was not posted or is already collected; collect the result of each post() once");
   if (collected_.size() == 2) collected_.erase(collected_.begin());
   collected_.push_back(std::move(found->second));
   posted_.erase(found);

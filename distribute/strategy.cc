@@ -182,7 +182,8 @@ Strategy& Strategy::current() {
 void Strategy::check_replicas(int received) const {
   if (received != num_local_replicas()) {
     throw RuntimeError("Strategy: received values for ", received,
-                       " replicas, but this process runs ", num_local_replicas());
+                       " replicas, but this process runs ", num_local_replicas(),
+                       "; pass one value for each replica of this process");
   }
 }
 

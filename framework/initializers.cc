@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include <keel/framework/config/configured.h>
 #include <keel/framework/config/registry.h>
 #include <keel/framework/internal/math.h>
 #include <keel/framework/internal/skip_initialization.h>

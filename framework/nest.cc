@@ -15,15 +15,15 @@ std::string child_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "/" + key;
 }
 
-void throw_other_kind(const std::string& path, NestKind expected, NestKind received) {
-  throw TypeError("nested structure at '", path, "': expected ", name_of(expected), ", received ",
-                  name_of(received));
+void throw_kind_mismatch(const std::string& path, NestKind expected, NestKind received) {
+  throw TypeError("assert_same_structure: the structure at '", path, "' must be ",
+                  name_of(expected), ", received ", name_of(received));
 }
 
-void throw_other_children(const std::string& path, const std::string& expected,
-                          const std::string& received) {
-  throw ValueError("nested structure at '", path, "': expected ", expected, ", received ",
-                   received);
+void throw_structure_mismatch(const std::string& path, const std::string& expected,
+                              const std::string& received) {
+  throw ValueError("assert_same_structure: the structure at '", path, "' must be ", expected,
+                   ", received ", received);
 }
 
 }  // namespace nest_internal

@@ -86,7 +86,9 @@ class Nest {
   // Returns the child of a dict under `key`. Throws ValueError if the key is missing.
   const Nest& at(const std::string& key) const& {
     const auto it = entries().find(key);
-    if (it == entries().end()) throw ValueError("Nest: no key '", key, "' in ", structure());
+    if (it == entries().end()) {
+      throw ValueError("Nest: no key '", key, "' in ", structure(), "; pass a key of the dict");
+    }
     return it->second;
   }
   // Returns at(key), or the child of a list or tuple at `position`, which throws std::out_of_range

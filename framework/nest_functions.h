@@ -12,9 +12,10 @@ namespace keel {
 
 namespace nest_internal {
 std::string child_path(const std::string& path, const std::string& key);
-[[noreturn]] void throw_other_kind(const std::string& path, NestKind expected, NestKind received);
-[[noreturn]] void throw_other_children(const std::string& path, const std::string& expected,
-                                       const std::string& received);
+[[noreturn]] void throw_kind_mismatch(const std::string& path, NestKind expected,
+                                      NestKind received);
+[[noreturn]] void throw_structure_mismatch(const std::string& path, const std::string& expected,
+                                           const std::string& received);
 }  // namespace nest_internal
 
 // Calls fn(path, leaf) for every leaf in flattening order.
@@ -71,7 +72,7 @@ template <class S, class T>
 Nest<T> pack_sequence_as(const Nest<S>& structure, const std::vector<T>& flat) {
   if (const size_t leaves = flatten_paths(structure).size(); leaves != flat.size()) {
     throw ValueError("pack_sequence_as: received ", flat.size(), " leaves for structure ",
-                     structure.structure());
+                     structure.structure(), "; pass one for each leaf");
   }
   size_t i = 0;
   return map_structure(structure, [&](const S&) -> T { return flat[i++]; });
@@ -85,11 +86,11 @@ void assert_same_structure(const Nest<S>& expected, const Nest<T>& received,
                            const std::string& path = "") {
   using nest_internal::child_path;
   if (expected.kind() != received.kind()) {
-    nest_internal::throw_other_kind(path, expected.kind(), received.kind());
+    nest_internal::throw_kind_mismatch(path, expected.kind(), received.kind());
   }
   if (expected.is_leaf()) return;
   const auto differ = [&] {
-    nest_internal::throw_other_children(path, expected.structure(), received.structure());
+    nest_internal::throw_structure_mismatch(path, expected.structure(), received.structure());
   };
   if (expected.is_dict()) {
     if (expected.entries().size() != received.entries().size()) differ();

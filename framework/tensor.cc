@@ -99,10 +99,12 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype) {
 
 Tensor Tensor::from_blob(const void* data, const Shape& shape, DType dtype,
                          std::shared_ptr<const void> owner) {
-  if (dtype == DType::kString) throw TypeError("Tensor.from_blob: strings have no raw bytes");
+  if (dtype == DType::kString) {
+    throw TypeError("Tensor.from_blob: strings have no raw bytes; use Tensor::from");
+  }
   if (data == nullptr || owner == nullptr ||
       reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0) {
-    throw ValueError("Tensor.from_blob: needs an owner and the address of ", dtype,
+    throw ValueError("Tensor.from_blob: requires an owner and the address of ", dtype,
                      " elements, aligned to ", size_of(dtype), " bytes");
   }
   auto buffer =
@@ -168,12 +170,16 @@ int Tensor::owners() const {
 }
 
 std::span<const std::byte> Tensor::raw() const {
-  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
+  if (dtype() == DType::kString) {
+    throw TypeError("Tensor.raw: strings have no raw bytes; use data<std::string>()");
+  }
   return {static_cast<const std::byte*>(elements(dtype())), impl_->buffer->bytes()};
 }
 
 std::span<std::byte> Tensor::mutable_raw() {
-  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
+  if (dtype() == DType::kString) {
+    throw TypeError("Tensor.raw: strings have no raw bytes; use data<std::string>()");
+  }
   return {static_cast<std::byte*>(mutable_elements(dtype())), impl_->buffer->bytes()};
 }
 
@@ -206,7 +212,8 @@ Tensor Tensor::columns(int64_t begin, const Shape& shape) const {
   if (rank() == 0 || shape.rank() == 0 || !shape.fully_defined() || shape[0] != dim(0) ||
       begin < 0 || begin + row_size(shape) > row_size(this->shape())) {
     throw ValueError("Tensor.columns: shape ", shape, " from element ", begin,
-                     " of each row is out of bounds for ", this->shape());
+                     " of each row is out of bounds for ", this->shape(),
+                     "; pass columns of the tensor");
   }
   const auto bytes = static_cast<int64_t>(size_of(dtype()));
   return view(shape, begin * bytes, row_size(this->shape()) * bytes);
@@ -282,7 +289,8 @@ Tensor Tensor::cast(DType dtype) const {
   if (dtype == from) return *this;
   if (is_view()) return clone().cast(dtype);
   if (dtype == DType::kString || from == DType::kString) {
-    throw TypeError("Tensor.cast: cannot convert ", from, " to ", dtype);
+    throw TypeError("Tensor.cast: cannot convert ", from, " to ", dtype,
+                    "; strings cannot be cast");
   }
   Tensor out = uninitialized(shape(), dtype);
   visit_any(from, [&]<class From>(const From&) {

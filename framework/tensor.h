@@ -45,7 +45,7 @@ class Tensor {
   template <Element T>
   static Tensor full(const Shape& shape, const T& value);  // every element is `value`
   template <Element T>
-  static Tensor scalar(const T& value) {  // of rank 0
+  static Tensor scalar(const T& value) {  // a tensor of rank 0
     return full<T>({}, value);
   }
   template <Element T>
@@ -153,7 +153,7 @@ Tensor Tensor::full(const Shape& shape, const T& value) {
 template <Element T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
   if (static_cast<int64_t>(values.size()) != shape.size()) {
-    throw ValueError("Tensor.from: shape ", shape, " does not match ", values.size(), " values");
+    throw ValueError("Tensor.from: values must fill shape ", shape, ", received ", values.size());
   }
   Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
   std::ranges::copy(values, out.mutable_data<T>().begin());

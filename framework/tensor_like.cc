@@ -13,7 +13,9 @@ int64_t row_width(const Tensor& t) { return t.shape().without(0).size(); }
 
 int64_t rows_of(const TensorLike& t) {
   const Shape shape = t.spec().shape;
-  if (shape.rank() == 0) throw ValueError("row_count: a scalar has no rows");
+  if (shape.rank() == 0) {
+    throw ValueError("row_count: a scalar has no rows; pass a tensor of rank 1 or more");
+  }
   return shape[0];
 }
 
@@ -142,12 +144,13 @@ int64_t check_parts(const std::vector<Tensor>& parts, const std::string& path) {
   for (const Tensor& part : parts) {
     if (part.dtype() != parts[0].dtype()) {
       throw TypeError("concat_rows: dtypes of '", path, "' differ: ", parts[0].dtype(), " and ",
-                      part.dtype());
+                      part.dtype(), "; cast one of them");
     }
     if (part.rank() == 0 || part.rank() != parts[0].rank() ||
         part.shape().without(0) != parts[0].shape().without(0)) {
       throw ValueError("concat_rows: shapes of '", path,
-                       "' cannot be concatenated: ", parts[0].shape(), " and ", part.shape());
+                       "' cannot be concatenated: ", parts[0].shape(), " and ", part.shape(),
+                       "; all dimensions but the first must be equal");
     }
     rows += part.dim(0);
   }
@@ -194,7 +197,7 @@ Shape concat_sparse_shape(const std::vector<TensorLike>& parts, const std::strin
     const int rank = out.rank();
     if (next.rank() != rank || (rank > 2 && next.slice(1, rank - 1) != out.slice(1, rank - 1))) {
       throw ValueError("concat_rows: shapes of '", path, "' cannot be concatenated: ", out, " and ",
-                       next);
+                       next, "; all but the first and the last dimension must be equal");
     }
     if (rank > 1) out = out.with(-1, std::max(out[-1], next[-1]));
     out = out.with(0, out[0] + next[0]);
@@ -276,7 +279,8 @@ void SparseTensor::validate(const std::string& caller) const {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= dense_shape.dims()[axis]) {
         throw ValueError(caller, ": index ", index[axis], " of entry ", i,
-                         " is out of range for dimension ", axis, " of ", dense_shape);
+                         " is out of range for dimension ", axis, " of ", dense_shape,
+                         "; indices must be in [0, dimension)");
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {
@@ -358,7 +362,8 @@ Tensors take_rows(const Tensors& tensors, std::span<const int64_t> rows) {
     const int64_t count = rows_of(t);
     for (const int64_t row : rows) {
       if (row < 0 || row >= count) {
-        throw ValueError("take_rows: position ", row, " is out of range for ", count, " rows");
+        throw ValueError("take_rows: position ", row, " is out of range for ", count,
+                         " rows; positions must be in [0, rows)");
       }
     }
     if (t.layout() == Layout::kRagged) return take_ragged(t.ragged(), rows);

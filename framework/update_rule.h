@@ -29,7 +29,7 @@ struct Slot {
 
 // The values that change from step to step.
 struct Step {
-  double learning_rate = 0;                      // of this step
+  double learning_rate = 0;                      // rate of this step
   int64_t iteration = 0;                         // number of completed steps, from 0
   std::span<const double> hyperparameters = {};  // for custom rules
   std::span<const double> shared = {};           // values of shared_slots() in this step
@@ -90,7 +90,7 @@ struct CustomRow {
   std::span<const float> gradient;  // summed over the batch, or of one occurrence of the row
   std::span<float> row;             // the weights
   std::span<float* const> slots;    // row.size() elements each
-  double learning_rate = 0;         // of this step
+  double learning_rate = 0;         // rate of this step
   std::span<const double> hyperparameters;  // the values of tpu::CustomOptimizer::hyperparameters
 
   // Returns slot i.

@@ -17,7 +17,7 @@ namespace keel {
 
 // The properties of a variable that a rule may depend on.
 struct VariableInfo {
-  Shape shape = {};       // of the value
+  Shape shape = {};       // shape of the value
   std::string path = {};  // Variable::path, for example "dense/kernel"
 };
 

@@ -136,7 +136,8 @@ void add_with_arguments(Makers& makers) {
   makers["threshold"] = [](const Config& config) -> Function {
     const auto a = from_config<ThresholdArguments>(config, "activation threshold");
     if (!a.threshold || !a.default_value) {
-      throw ValueError("activation threshold: pass both arguments, threshold and default_value");
+      throw ValueError(
+          "activation threshold: an argument is missing; pass both threshold and default_value");
     }
     return
         [a](const Tensor& x) { return activations::threshold(x, *a.threshold, *a.default_value); };

@@ -5,6 +5,7 @@
 namespace keel {
 namespace {
 
+// Flattens nested lists: Keras writes arrays of any rank, such as the mean of Normalization.
 void append_numbers(const Config& config, std::vector<double>& out) {
   if (!config.is_list()) {
     out.push_back(config.number());
@@ -14,10 +15,10 @@ void append_numbers(const Config& config, std::vector<double>& out) {
 }
 
 template <class T, size_t kSize>
-void copy_all(const std::vector<T>& from, std::array<T, kSize>& to, const char* what) {
+void copy_all(const std::vector<T>& from, std::array<T, kSize>& to, const char* caller) {
   if (from.size() != kSize) {
-    throw ValueError("expected ", kSize, " ", what, ", one for each axis, or a single number, ",
-                     "received ", from.size());
+    throw ValueError(caller, ": requires ", kSize,
+                     " elements, one for each axis, or a single number, received ", from.size());
   }
   std::ranges::copy(from, to.begin());
 }
@@ -29,13 +30,16 @@ std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller)
   std::vector<int> out;
   for (int axis : values_) {
     if (axis < -shape.rank() || axis >= shape.rank()) {
-      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", shape);
+      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", shape,
+                       "; pass an axis in [-rank, rank)");
     }
     out.push_back(shape.normalize_axis(axis));
   }
+  // Sorted, so that the result depends on the set of axes only, and equal axes are neighbors.
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
-    throw ValueError(caller, ": an axis is listed twice for shape ", shape);
+    throw ValueError(caller, ": an axis is listed twice for shape ", shape,
+                     "; list each axis once");
   }
   return out;
 }
@@ -71,7 +75,7 @@ void decode(const Config& config, ScalarOrList& numbers) {
 
 template <int N>
 Lengths<N>::Lengths(const std::vector<int64_t>& values) {
-  copy_all(values, values_, "lengths");
+  copy_all(values, values_, "Lengths");
 }
 
 template <int N>
@@ -98,14 +102,15 @@ void decode(const Config& config, Padding1D& margins) {
     return;
   }
   if (config.items().size() != 2) {
-    throw ValueError("expected an integer or a list of two integers, received ", to_json(config));
+    throw ValueError("Padding1D: must be an integer or a list of two integers, received ",
+                     to_json(config));
   }
   margins = Padding1D(config.items()[0].integer(), config.items()[1].integer());
 }
 
 template <int N>
 Paddings<N>::Paddings(const std::vector<Padding1D>& values) {
-  copy_all(values, values_, "paddings");
+  copy_all(values, values_, "Paddings");
 }
 
 template <int N>

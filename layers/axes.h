@@ -72,7 +72,7 @@ class Lengths {
   {
     return values_[0];
   }
-  std::vector<int64_t> values() const { return {values_.begin(), values_.end()}; }  // of all axes
+  std::vector<int64_t> values() const { return {values_.begin(), values_.end()}; }  // for all axes
 
  private:
   std::array<int64_t, N> values_;
@@ -113,7 +113,7 @@ class Paddings {
   Paddings(std::initializer_list<Padding1D> values) : Paddings(std::vector<Padding1D>(values)) {}
   explicit Paddings(const std::vector<Padding1D>& values);
 
-  const Padding1D& operator[](int axis) const { return values_[axis]; }  // of one axis
+  const Padding1D& operator[](int axis) const { return values_[axis]; }  // for one axis
 
  private:
   std::array<Padding1D, N> values_;

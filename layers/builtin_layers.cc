@@ -17,6 +17,8 @@
   X(AddLayer) \
   X(AlphaDropoutLayer) \
   X(AttentionLayer) \
+  X(AugMixLayer) \
+  X(AutoContrastLayer) \
   X(AverageLayer) \
   X(AveragePooling1DLayer) \
   X(AveragePooling2DLayer) \
@@ -25,16 +27,22 @@
   X(BidirectionalLayer) \
   X(BruteForceRetrievalLayer) \
   X(CategoryEncodingLayer) \
+  X(CenterCropLayer) \
   X(ConcatenateLayer) \
+  X(ContrastLimitedAdaptiveHistogramEqualizationLayer) \
   X(Conv1DLayer) \
   X(Conv1DTransposeLayer) \
   X(Conv2DLayer) \
   X(Conv2DTransposeLayer) \
   X(Conv3DLayer) \
   X(Conv3DTransposeLayer) \
+  X(ConvLSTM1DLayer) \
+  X(ConvLSTM2DLayer) \
+  X(ConvLSTM3DLayer) \
   X(Cropping1DLayer) \
   X(Cropping2DLayer) \
   X(Cropping3DLayer) \
+  X(CutMixLayer) \
   X(DenseFeaturesLayer) \
   X(DenseLayer) \
   X(DepthwiseConv1DLayer) \
@@ -49,7 +57,9 @@
   X(EmbeddingFeaturesLayer) \
   X(EmbeddingLayer) \
   X(EmbedReduceLayer) \
+  X(EqualizationLayer) \
   X(FeatureCrossLayer) \
+  X(FeatureSpaceLayer) \
   X(FlattenLayer) \
   X(FunctionalModel) \
   X(GaussianDropoutLayer) \
@@ -64,31 +74,62 @@
   X(GroupNormalizationLayer) \
   X(GRUCellLayer) \
   X(GRULayer) \
+  X(HashedCrossingLayer) \
   X(HashingLayer) \
   X(IdentityLayer) \
   X(InputLayer) \
   X(IntegerLookupLayer) \
+  X(LambdaLayer) \
   X(LayerNormalizationLayer) \
   X(LeakyReLULayer) \
   X(LSTMCellLayer) \
   X(LSTMLayer) \
   X(MaskingLayer) \
   X(MaximumLayer) \
+  X(MaxNumBoundingBoxesLayer) \
   X(MaxPooling1DLayer) \
   X(MaxPooling2DLayer) \
   X(MaxPooling3DLayer) \
+  X(MelSpectrogramLayer) \
   X(MinimumLayer) \
+  X(MixUpLayer) \
   X(MultiHeadAttentionLayer) \
   X(MultiplyLayer) \
   X(NormalizationLayer) \
+  X(OperatorLayer) \
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
+  X(PipelineLayer) \
   X(PReLULayer) \
+  X(RandAugmentLayer) \
+  X(RandomBrightnessLayer) \
+  X(RandomColorDegenerationLayer) \
+  X(RandomColorJitterLayer) \
+  X(RandomContrastLayer) \
+  X(RandomCropLayer) \
+  X(RandomElasticTransformLayer) \
+  X(RandomErasingLayer) \
+  X(RandomFlipLayer) \
+  X(RandomGaussianBlurLayer) \
+  X(RandomGrayscaleLayer) \
+  X(RandomHueLayer) \
+  X(RandomInvertLayer) \
+  X(RandomPerspectiveLayer) \
+  X(RandomPosterizationLayer) \
+  X(RandomRotationLayer) \
+  X(RandomSaturationLayer) \
+  X(RandomSharpnessLayer) \
+  X(RandomShearLayer) \
+  X(RandomTranslationLayer) \
+  X(RandomZoomLayer) \
   X(ReLULayer) \
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
+  X(ReversibleEmbeddingLayer) \
+  X(ResizingLayer) \
   X(RMSNormalizationLayer) \
+  X(RNNLayer) \
   X(SeparableConv1DLayer) \
   X(SeparableConv2DLayer) \
   X(SequenceFeaturesLayer) \
@@ -96,15 +137,23 @@
   X(SimpleRNNCellLayer) \
   X(SimpleRNNLayer) \
   X(SoftmaxLayer) \
+  X(SolarizationLayer) \
   X(SpatialDropout1DLayer) \
+  X(SpatialDropout2DLayer) \
+  X(SpatialDropout3DLayer) \
+  X(SpectralNormalizationLayer) \
+  X(StackedRNNCellsLayer) \
+  X(STFTSpectrogramLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
+  X(TextVectorizationLayer) \
   X(TimeDistributedLayer) \
   X(TPUEmbeddingLayer) \
   X(UnitNormalizationLayer) \
   X(UpSampling1DLayer) \
   X(UpSampling2DLayer) \
   X(UpSampling3DLayer) \
+  X(WrapperLayer) \
   X(ZeroPadding1DLayer) \
   X(ZeroPadding2DLayer) \
   X(ZeroPadding3DLayer)
@@ -135,8 +184,9 @@ namespace layers {
 Config serialize(const Layer& layer) {
   Config config = layer.get_config();
   if (config.find("trainable") != nullptr) config.set("trainable", layer.trainable());
-  return Config::dict({{"class_name", layer.class_name()},
-                       {"config", to_keras(layer.class_name(), std::move(config))}});
+  const std::string class_name = layer_registry().name_of(layer);
+  Config values = to_keras(class_name, std::move(config));
+  return Config::dict({{"class_name", class_name}, {"config", std::move(values)}});
 }
 
 LayerHandle<Layer> deserialize(const Config& config) {

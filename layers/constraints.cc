@@ -67,6 +67,7 @@ class MinMaxNormFunction final : public ConstraintFunction {
   explicit MinMaxNormFunction(Options options) : options_(std::move(options)) {}
   Tensor operator()(const Tensor& w) const override {
     const Tensor norm = norms(w, options_.axis, kClassName);
+    // `rate` moves the norm only a part of the way to the interval.
     const Tensor inside = ops::clip_by_value(norm, options_.min_value, options_.max_value);
     const Tensor desired = inside * options_.rate + norm * (1 - options_.rate);
     return w * (desired / (norm + kEpsilon));
@@ -113,6 +114,7 @@ Constraint make(typename Function::Options options) {
 }  // namespace
 
 Registry<ConstraintFunction>& ConstraintFunction::registry() {
+  // Built on first use, because initializers of static objects in other sources may need it.
   static Registry<ConstraintFunction>& registry = []() -> Registry<ConstraintFunction>& {
     static Registry<ConstraintFunction> all("constraint");
     all.add<MaxNormFunction>();

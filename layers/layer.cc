@@ -6,6 +6,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/internal/memory_error.h>
+#include <keel/framework/sparse_functions.h>
 #include <keel/layers/internal/activity_loss_scale.h>
 #include <keel/layers/internal/naming.h>
 
@@ -379,10 +380,17 @@ Config Layer::get_config() const {
       ": get_config() is not implemented; override it so that files can describe the layer");
 }
 
-void TensorLayer::build_weights(const Specs& inputs) { build_weights(inputs.leaf()); }
+void TensorLayer::build_weights(const Specs& inputs) {
+  TensorSpec spec = inputs.leaf();
+  if (spec.layout == Layout::kSparse && is_floating(spec.dtype)) spec.layout = Layout::kDense;
+  build_weights(spec);
+}
 
 Tensors TensorLayer::call(const Tensors& inputs, const CallContext& context) {
-  return call(inputs.tensor(), context);
+  const TensorLike& x = inputs.leaf();
+  // Sparse encodings stand for their dense equivalent. Sparse ids do not: 0 is an id, too.
+  const bool encodes = x.layout() == Layout::kSparse && is_floating(x.values().dtype());
+  return call(encodes ? to_dense(x.sparse()) : x.tensor(), context);
 }
 
 }  // namespace keel

@@ -11,7 +11,8 @@
 
 namespace keel {
 
-// Base class of the many layers that take one dense tensor and return one.
+// Base class of the many layers that take one dense tensor and return one. A sparse tensor of
+// floating-point values, such as a sparse encoding, is converted to a dense one first.
 class TensorLayer : public Layer {
  protected:
   using Layer::Layer;

@@ -43,7 +43,7 @@ struct CallContext {
 // Base class of all layers. See the comment at the top of this file.
 class Layer : public Operation {
  public:
-  using CallOptions = keel::CallOptions;  // of a call; classes with more options define their own
+  using CallOptions = keel::CallOptions;  // options of a call; classes with more define their own
 
   // Calls the layer on a structure of tensors.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
@@ -53,8 +53,8 @@ class Layer : public Operation {
 
   const std::string& class_name() const final { return class_name_; }  // "Dense", as in files
   const std::string& name() const { return name_; }  // unique within a model, such as "dense_1"
-  DType dtype() const { return dtype_policy_.variable_dtype(); }     // of the variables and results
-  const DTypePolicy& dtype_policy() const { return dtype_policy_; }  // of computation and variables
+  DType dtype() const { return dtype_policy_.variable_dtype(); }     // for variables and results
+  const DTypePolicy& dtype_policy() const { return dtype_policy_; }  // computation and variables
   bool built() const { return built_; }                              // true once the weights exist
   bool trainable() const { return trainable_; }  // false: the weights are frozen
   // Sets `trainable` for this layer and all layers inside it.

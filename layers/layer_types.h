@@ -3,7 +3,7 @@
 //   WeightOptions       the arguments of Layer::add_weight()
 //   StateEntry          a tensor of a layer's state, as model files and checkpoints access it
 //   SeedGenerator       random numbers that differ at each call (keras.random.SeedGenerator)
-//   SublayerAttributes, WeightAttributes  the names of sublayers and weights in Keras's files
+//   SublayerAttributes, WeightAttributes, SharedWeights  sublayers and weights in Keras's files
 #pragma once
 
 #include <concepts>
@@ -54,7 +54,7 @@ struct WeightOptions {
   Constraint constraint = {};                  // optimizers apply it after each step
   bool trainable = true;                       // false: optimizers do not update it
   DType dtype = DType::kFloat32;               // usually the layer's dtype()
-  // Whether each replica has its own copy, and how copies are combined; see variable.h.
+  // Selects whether each replica has its own copy, and how copies are combined; see variable.h.
   VariableSynchronization synchronization = VariableSynchronization::kShared;
   VariableAggregation aggregation = VariableAggregation::kNone;  // see `synchronization`
 };
@@ -104,6 +104,15 @@ class WeightAttributes {
   // Returns the Keras sublayer of each weight among state_entries(), in the same order:
   // {"down_proj_dense", "dense", "dense"}.
   virtual std::vector<std::string> weight_attributes() const = 0;
+};
+
+// Additional base class of layers that hold weights of a sublayer under attributes of their own.
+// Keras's weights files store such weights in the groups of both layers.
+class SharedWeights {
+ public:
+  virtual ~SharedWeights() = default;
+  // Returns these weights, in the order in which they precede the layer's own.
+  virtual std::vector<Variable> shared_weights() const = 0;
 };
 
 // The random numbers of one call on one replica: the numbers of `stream` from position `first` on.

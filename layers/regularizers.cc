@@ -84,6 +84,7 @@ class L1L2Function final : public RegularizerFunction {
     check_factor(kClassName, options_.l2);
   }
   Tensor operator()(const Tensor& x) const override {
+    // A term whose factor is 0 is left out, so that the tape records no ops for it.
     if (options_.l1 == 0) return sum_of_squares(x) * options_.l2;
     const Tensor l1 = sum_of_magnitudes(x) * options_.l1;
     return options_.l2 == 0 ? l1 : l1 + sum_of_squares(x) * options_.l2;
@@ -110,10 +111,12 @@ class OrthogonalFunction final : public RegularizerFunction {
     if (x.rank() != 2) throw ValueError(kClassName, ": the rank must be 2, received ", x.shape());
     const Tensor rows = options_.mode == "rows" ? x : ops::transpose(x);
     const int64_t n = rows.dim(0);
-    if (n < 2) return ops::sum(ops::zeros_like(x));
+    if (n < 2) return ops::sum(ops::zeros_like(x));  // there are no pairs
     const Tensor norms = ops::sqrt(ops::sum(ops::square(rows), {1}, true));
     const Tensor unit = ops::divide_no_nan(rows, norms);
     const Tensor cosines = ops::abs(ops::matmul(unit, unit, false, true));
+    // Without the diagonal, which holds the cosine of each row with itself, the matrix contains
+    // each pair twice: hence the factor 0.5 below.
     const Tensor others =
         Initializer("ones")({n, n}, x.dtype()) - Initializer("identity")({n, n}, x.dtype());
     const auto pairs = static_cast<double>(n * (n - 1)) / 2;
@@ -129,6 +132,7 @@ class OrthogonalFunction final : public RegularizerFunction {
 }  // namespace
 
 Registry<RegularizerFunction>& RegularizerFunction::registry() {
+  // Built on first use, because initializers of static objects in other sources may need it.
   static Registry<RegularizerFunction>& registry = []() -> Registry<RegularizerFunction>& {
     static Registry<RegularizerFunction> all("regularizer");
     all.add<L1Function>();

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <keel/framework/config/registry.h>
+#include <keel/framework/config/configured.h>
 #include <keel/framework/tensor.h>
 #include <keel/layers/axes.h>
 

@@ -141,8 +141,9 @@ class Optimizer {
   // "<name>/<slot>".
   const std::vector<Variable>& shared_slots() const { return shared_slots_; }
   // Returns all state needed to continue training these variables, in the order of Keras's files:
-  // wrapper_variables(), iterations_variable(), slots, shared_slots(). Keras's files also hold a learning rate that is a
-  // number, after the first of them. Creates missing slots; collective if slots() is.
+  // wrapper_variables(), iterations_variable(), slots, shared_slots(). Keras's files also hold a
+  // learning rate that is a number, after the first of them. Creates missing slots; collective if
+  // slots() is.
   std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:

@@ -54,7 +54,7 @@ void check_optimizer_options(const std::string& class_name, const OptimizerOptio
                      ": at most one of clipnorm, clipvalue and global_clipnorm may be set, "
                      "received clipnorm ",
                      text(o.clipnorm), ", clipvalue ", text(o.clipvalue), ", global_clipnorm ",
-                     text(o.global_clipnorm));
+                     text(o.global_clipnorm), "; leave the others unset");
   }
   check_not_negative(class_name, "weight_decay", o.weight_decay.value_or(0));
   check_not_negative(class_name, "clipnorm", o.clipnorm.value_or(0));

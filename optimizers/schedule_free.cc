@@ -33,8 +33,9 @@ void ScheduleFreeAdamWOptimizer::swap(const char* caller, const std::vector<Vari
                        ": must be called outside of replicas; call it from the main program");
   }
   if (holds_average_ == to_eval) {
-    throw RuntimeError(caller, ": the variables already hold the values to ",
-                       to_eval ? "evaluate" : "train", " with; call it once");
+    throw RuntimeError(caller, ": the variables already hold the values for ",
+                       to_eval ? "evaluation; call swap_to_train() before the next call"
+                               : "training; call swap_to_eval() before the next call");
   }
   const NoGradient pause;
   for (const Variable& variable : variables) {

@@ -56,7 +56,7 @@ struct MuonOptions {
   double adam_beta_2 = 0.999;        // must be in [0, 1)
   double adam_weight_decay = 0.004;  // must be >= 0; of the variables that take Adam's step
   double epsilon = 1e-7;             // must be >= 0; of Adam's step
-  std::optional<double> weight_decay = 0.004;    // of the matrices
+  std::optional<double> weight_decay = 0.004;    // decay of the matrices
   std::vector<std::string> exclude_layers = {};  // regular expressions, matched in variable paths
   bool exclude_embeddings = true;                // variables whose path contains "embedding"
   double muon_a = 3.4445, muon_b = -4.775, muon_c = 2.0315;  // the polynomial

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/savedmodel/internal/c_tensors.h>
 #include <keel/savedmodel/keras/signature.h>
@@ -98,12 +99,11 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
 
   const Served& at(const char* caller, const char* name) const {
     const std::string wanted = name == nullptr ? keel::kServingDefault : name;
-    std::string names;
     for (const Served& s : served) {
       if (s.name == wanted) return s;
-      names += (names.empty() ? "" : ", ") + s.name;
     }
-    throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ", names);
+    throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ",
+                     keel::joined(served, &Served::name));
   }
 
   const Served& for_examples(const char* caller) const {
@@ -137,13 +137,11 @@ int64_t rows_of(const TensorLike& value) {
 }
 
 const NamedSpec& spec_named(const char* caller, const Served& served, const char* name) {
-  std::string names;
   for (const NamedSpec& input : served.inputs) {
     if (input.name == name) return input;
-    names += (names.empty() ? "" : ", ") + input.name;
   }
   throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "'; it has {",
-                   names, "}");
+                   keel::joined(served.inputs, &NamedSpec::name), "}");
 }
 
 Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,
@@ -156,7 +154,7 @@ Tensors inputs_from(const char* caller, const Served& served, const keel_tensor*
     const std::string place = str(caller, ": input '", name, "'");
     const TensorSpec& spec = spec_named(caller, served, name).spec;
     const auto [at, added] = out.emplace(name, tensor_of(place, inputs[i], spec));
-    if (!added) throw ValueError(place, " is given twice");
+    if (!added) throw ValueError(place, " is given twice; pass each input once");
     if (spec.shape.rank() == 0) continue;
     if (first.empty()) first = name;
     const int64_t rows = rows_of(at->second.leaf()), expected = rows_of(out.at(first).leaf());
@@ -358,7 +356,8 @@ keel_status keel_run_examples(const keel_model* model, const char* signature,
     }
     if (count > 0) deref(examples, caller, "examples");
     if (count > PTRDIFF_MAX / sizeof *examples)
-      throw ValueError(caller, ": count exceeds the address space, received ", count);
+      throw ValueError(caller, ": count exceeds the address space, received ", count,
+                       "; pass the number of elements");
     const auto rows = static_cast<int64_t>(count);
     const Tensor strings =
         copied(caller, DType::kString, examples, count * sizeof *examples, rows, {rows});

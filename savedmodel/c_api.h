@@ -87,10 +87,9 @@ typedef struct keel_spec {
 //           values [row_splits[i], row_splits[i + 1]). `row_splits` has rows + 1 numbers, from 0 to
 //           n.
 //   sparse  `data` holds n values, and `indices` holds `rank` numbers for each of them, its
-//   position
-//           in a tensor of shape `dims`. Positions are in row-major order.
+//           position in a tensor of shape `dims`. Positions are in row-major order.
 typedef struct keel_tensor {
-  const char* name;           // of the input or output
+  const char* name;           // name of the input or output
   int dtype;                  // keel_dtype
   int layout;                 // keel_layout
   int rank;                   // number of dimensions

@@ -5,11 +5,11 @@
 #include <keel/framework/internal/quantizers.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/internal/node_results.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
-#include <keel/savedmodel/keras/internal/node_results.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {

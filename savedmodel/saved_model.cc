@@ -86,6 +86,7 @@ void save_model(const Model& model, const std::string& path, const SaveOptions& 
 }
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
+  const saving::CustomObjectScope scope(options.custom_objects);
   if (whole_model_format("load_model", path) == Format::kArchive) {
     return read_keras_archive(path, {.compile = options.compile,
                                      .safe_mode = options.safe_mode,
@@ -134,7 +135,8 @@ std::vector<std::string> load_weights(const Model& model, const std::string& pat
   if (alone && !file.has_attribute("/", "layer_names") &&
       !file.has_attribute("/", "layer_names0")) {
     throw IoError(path,
-                  ": no weights in the legacy layout of Keras: attribute layer_names is missing");
+                  ": no weights in the legacy layout of Keras: attribute layer_names is missing; "
+                  "pass a file that save_weights of Keras 2 wrote");
   }
   return read_legacy_weights(file, alone ? "/" : "/model_weights", model,
                              {.by_name = options.by_name, .skip_mismatch = options.skip_mismatch});

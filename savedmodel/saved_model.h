@@ -8,8 +8,8 @@
 //   .h5, .hdf5        a whole model, or only its weights, in Keras's legacy layout
 //   .weights.h5       weights and optimizer state
 //
-// Before you load a model with custom classes, add these to layer_registry(), loss_registry() and
-// so on.
+// Before you load a model with custom classes, register them (layers/utils/saving.h), or pass them
+// in LoadOptions.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <keel/layers/training/model.h>
+#include <keel/layers/utils/saving.h>
 #include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/mapped/mapped_tables.h>
 
@@ -67,6 +68,8 @@ struct LoadOptions {
   // Has no effect if the file has no training configuration. Use false for a model that only
   // predicts, and for one whose loss is not registered.
   bool compile = true;
+  // Classes that the file may name, in addition to the registered ones.
+  std::vector<saving::CustomObject> custom_objects = {};
   // Selects the error for a Python lambda, which cannot run here: ValueError if true, because
   // loading it is unsafe, and NotImplementedError if false.
   bool safe_mode = true;

@@ -1,5 +1,5 @@
-// What the scopes that are alive on a thread determine. One object per thread, so that its members
-// share a cache line and one lookup.
+// ThreadState: the settings of the scopes that are open on a thread. It is one object, so that its
+// members share a cache line and one lookup.
 #pragma once
 
 #include <keel/autodiff/internal/autocast.h>

@@ -1,4 +1,4 @@
-// How the value of a variable is stored: VariableStorage gives optimizers access to the memory of
+// Storage of the value of a variable. VariableStorage gives optimizers access to the memory of
 // the value, and DeferredRows is the hook through which a value whose rows lag behind is completed
 // before it is read.
 #pragma once

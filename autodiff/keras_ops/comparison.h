@@ -21,7 +21,8 @@ Tensor isclose(const Operand& x1, const Operand& x2, double rtol = 1e-5, double 
 // Returns true, as a scalar, if all elements are close.
 Tensor allclose(const Operand& x1, const Operand& x2, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false);
-// Returns which elements of x1 occur in x2, or with `invert` which do not.
+// Returns which elements of x1 occur in x2, or with `invert` which do not. `assume_unique` has no
+// effect: elements may repeat.
 Tensor isin(const Operand& x1, const Operand& x2, bool assume_unique = false, bool invert = false);
 
 // ---- Properties of numbers.

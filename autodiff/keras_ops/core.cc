@@ -39,7 +39,8 @@ std::vector<int64_t> block_positions(const char* name, const Shape& whole,
   }
   for (int i = 0; i < whole.rank(); ++i) {
     if (start[i] < 0 || start[i] + shape[i] > whole[i]) {
-      throw ValueError(name, ": the block of shape ", shape, " exceeds axis ", i, " of ", whole);
+      throw ValueError(name, ": the block of shape ", shape, " exceeds axis ", i, " of ", whole,
+                       "; move its start or pass a smaller block");
     }
   }
   const std::vector<int64_t> strides = internal::strides_of(whole);
@@ -57,7 +58,8 @@ std::vector<int64_t> scattered_positions(const char* name, const Tensor& indices
                                          const Shape& shape) {
   const auto k = static_cast<int>(indices.dim(-1));
   if (k > shape.rank()) {
-    throw ValueError(name, ": indices have ", k, " columns, the shape is ", shape);
+    throw ValueError(name, ": indices must have at most ", shape.rank(),
+                     " columns, one for each axis of ", shape, ", received ", k);
   }
   const int64_t row = shape.slice(k, shape.rank()).size();
   const std::vector<int64_t> ids = internal::integers_of(indices);
@@ -68,7 +70,7 @@ std::vector<int64_t> scattered_positions(const char* name, const Tensor& indices
       const int64_t id = ids[first + i] < 0 ? ids[first + i] + shape[i] : ids[first + i];
       if (id < 0 || id >= shape[i]) {
         throw ValueError(name, ": index ", ids[first + i], " is out of bounds of axis ", i, " of ",
-                         shape);
+                         shape, "; pass an index in [-n, n) for an axis of length n");
       }
       at = at * shape[i] + id;
     }
@@ -97,7 +99,8 @@ Segments segments_of(const Tensor& data, const Tensor& segment_ids,
                      std::optional<int64_t> num_segments) {
   const std::vector<int64_t> ids = internal::integers_of(segment_ids);
   if (data.rank() == 0 || data.dim(0) != static_cast<int64_t>(ids.size())) {
-    throw ValueError("segment_ids: ", ids.size(), " ids for data of shape ", data.shape());
+    throw ValueError("segment_ids: requires one id for each row of the data of shape ",
+                     data.shape(), ", received ", ids.size());
   }
   const int64_t count = num_segments.value_or(
       ids.empty() ? 0 : std::max<int64_t>(0, *std::ranges::max_element(ids) + 1));
@@ -150,7 +153,8 @@ Tensor saturate_cast(const Tensor& x, DType dtype) {
 Tensor view(const Tensor& x, std::optional<DType> dtype) {
   const DType to = dtype.value_or(x.dtype());
   if (size_of(to) != size_of(x.dtype())) {
-    throw ValueError("view: ", x.dtype(), " and ", to, " have different sizes");
+    throw ValueError("view: ", x.dtype(), " and ", to,
+                     " have different sizes; use cast() to convert values");
   }
   internal::FunctionOp op = {.name = "view", .outputs = {{.shape = x.shape(), .dtype = to}}};
   op.compute = [to](std::span<const Tensor> in) {
@@ -165,7 +169,8 @@ Tensor view(const Tensor& x, std::optional<DType> dtype) {
 
 Tensor get_item(const Tensor& x, const std::vector<Key>& key) {
   if (static_cast<int>(key.size()) > x.rank()) {
-    throw ValueError("get_item: ", key.size(), " keys for shape ", x.shape());
+    throw ValueError("get_item: ", key.size(), " keys for shape ", x.shape(),
+                     "; pass at most one key for each axis");
   }
   std::vector<std::vector<int64_t>> selected;
   std::vector<int64_t> block, shape;
@@ -176,7 +181,7 @@ Tensor get_item(const Tensor& x, const std::vector<Key>& key) {
       const int64_t at = std::get<int64_t>(key[axis]);
       if (at < -n || at >= n) {
         throw ValueError("get_item: index ", at, " is out of bounds of axis ", axis, " of ",
-                         x.shape());
+                         x.shape(), "; pass an index in [-n, n) for an axis of length n");
       }
       selected.push_back({at < 0 ? at + n : at});
     } else {
@@ -221,8 +226,8 @@ Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor&
                       const std::optional<std::string>& reduction) {
   const auto positions = scattered_positions("scatter_update", indices, inputs.shape());
   if (static_cast<int64_t>(positions.size()) != updates.shape().size()) {
-    throw ValueError("scatter_update: updates of shape ", updates.shape(), " do not match ",
-                     positions.size(), " elements");
+    throw ValueError("scatter_update: requires one update for each of ", positions.size(),
+                     " elements, received updates of shape ", updates.shape());
   }
   if (!reduction) return replaced(inputs, positions, updates);
   if (*reduction == "add") {

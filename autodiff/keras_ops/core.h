@@ -63,7 +63,8 @@ Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor&
 // ---- Segments: rows of `data` with equal ids are combined. Ids outside of [0, num_segments) are
 // ignored. Empty segments are 0, or for the extrema the least and the greatest value.
 
-// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id.
+// Combine the rows of each segment: [num_segments, ...], by default up to the greatest id. `sorted`
+// is a hint of Keras and has no effect: ids may be in any order.
 Tensor segment_sum(const Tensor& data, const Tensor& segment_ids,
                    std::optional<int64_t> num_segments = {}, bool sorted = false);
 Tensor segment_max(const Tensor& data, const Tensor& segment_ids,
@@ -103,12 +104,18 @@ Tensor map(Function&& f, const Tensor& xs) {
   for (const Tensor& x : ops::split(xs, xs.dim(0), 0)) out.push_back(f(ops::squeeze(x, 0)));
   return ops::stack(out, 0);
 }
-// The same as map(): functions are not vectorized.
+// Returns the result of map(): functions are not vectorized.
 template <class Function>
 Tensor vectorized_map(Function&& function, const Tensor& elements) {
   return map(std::forward<Function>(function), elements);
 }
 
+// The optional arguments of scan().
+struct ScanOptions {
+  std::optional<int64_t> length = {};  // number of steps; must be that of xs (else ValueError)
+  bool reverse = false;                // from the last slice to the first
+  int64_t unroll = 1;                  // accepted; the steps run one by one
+};
 // Returns the last carry and the stacked y of (carry, y) = f(carry, x) over the slices of xs.
 template <class Function, class Carry>
 std::pair<Carry, Tensor> scan(Function&& f, Carry init, const Tensor& xs, bool reverse = false) {
@@ -120,6 +127,27 @@ std::pair<Carry, Tensor> scan(Function&& f, Carry init, const Tensor& xs, bool r
     auto [carry, y] = f(std::move(init), ops::squeeze(parts[at], 0));
     init = std::move(carry);
     ys[at] = std::move(y);
+  }
+  return {std::move(init), ops::stack(ys, 0)};
+}
+template <class Function, class Carry>
+std::pair<Carry, Tensor> scan(Function&& f, Carry init, const Tensor& xs,
+                              const ScanOptions& options) {
+  if (options.length && *options.length != xs.dim(0)) {
+    throw ValueError("scan: length ", *options.length, " is not that of xs, ", xs.dim(0));
+  }
+  return scan(std::forward<Function>(f), std::move(init), xs, options.reverse);
+}
+// Does the same without xs: (carry, y) = f(carry), options.length times.
+template <class Function, class Carry>
+std::pair<Carry, Tensor> scan(Function&& f, Carry init, const ScanOptions& options) {
+  if (options.length.value_or(0) < 1) throw ValueError("scan: requires xs or a positive length");
+  const ControlFlowScope scope;
+  std::vector<Tensor> ys(*options.length);
+  for (size_t i = 0; i < ys.size(); ++i) {
+    auto [carry, y] = f(std::move(init));
+    init = std::move(carry);
+    ys[options.reverse ? ys.size() - 1 - i : i] = std::move(y);
   }
   return {std::move(init), ops::stack(ys, 0)};
 }

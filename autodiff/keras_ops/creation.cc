@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <keel/autodiff/keras_ops/elementwise.h>
 #include <keel/autodiff/keras_ops/internal/function_op.h>
@@ -208,6 +209,45 @@ Tensor multi_hot(const Tensor& inputs, int64_t num_classes, int axis, std::optio
   // The ids are on the axis before the one-hot vectors, which the greatest element removes.
   const Tensor each = one_hot(inputs, num_classes, -1, DType::kInt32);
   return ops::cast(max(each, along), dtype.value_or(DType::kFloat32));
+}
+namespace {
+
+// Returns the indices of the ones that the ids of `x` set. The class stands on `axis` of the
+// result; without `replaced`, it is a new axis, otherwise it takes the place of that of the ids.
+SparseTensor ones_at(const Tensor& x, int64_t num_classes, int axis, bool replaced, DType dtype) {
+  const int rank = x.rank() + (replaced ? 0 : 1);
+  const int at = axis < 0 ? axis + rank : axis;
+  if (at < 0 || at >= rank) throw ValueError("one_hot: axis ", axis, " is out of range");
+  std::vector<int64_t> dims(x.shape().dims().begin(), x.shape().dims().end());
+  if (replaced) dims.erase(dims.begin() + at);
+  dims.insert(dims.begin() + at, num_classes);
+  const std::vector<int64_t> ids = internal::integers_of(x);
+  std::set<std::vector<int64_t>> found;
+  size_t next = 0;
+  internal::for_each_index(x.shape(), [&](std::vector<int64_t> index) {
+    const int64_t id = ids[next++];
+    if (id < 0 || id >= num_classes) return;
+    if (replaced) index.erase(index.begin() + at);
+    index.insert(index.begin() + at, id);
+    found.insert(std::move(index));
+  });
+  std::vector<int64_t> indices;
+  for (const auto& index : found) indices.insert(indices.end(), index.begin(), index.end());
+  const auto count = static_cast<int64_t>(found.size());
+  return {.indices = Tensor::from(indices, {count, rank}),
+          .values = ones({count}, dtype),
+          .dense_shape = Shape(dims)};
+}
+
+}  // namespace
+
+SparseTensor one_hot_sparse(const Tensor& x, int64_t num_classes, int axis,
+                            std::optional<DType> dtype) {
+  return ones_at(x, num_classes, axis, false, dtype.value_or(DType::kFloat32));
+}
+SparseTensor multi_hot_sparse(const Tensor& inputs, int64_t num_classes, int axis,
+                              std::optional<DType> dtype) {
+  return ones_at(inputs, num_classes, axis, inputs.rank() > 0, dtype.value_or(DType::kFloat32));
 }
 Tensor array(const Operand& x, std::optional<DType> dtype) { return convert_to_tensor(x, dtype); }
 Tensor convert_to_tensor(const Operand& x, std::optional<DType> dtype) {

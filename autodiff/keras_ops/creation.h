@@ -1,10 +1,11 @@
-// Functions of keras.ops that create tensors. Floating-point results are float32 unless `dtype`
-// says otherwise.
+// Functions of keras.ops that create tensors. Floating-point results are float32 unless `dtype` is
+// set.
 #pragma once
 
 #include <string>
 
 #include <keel/autodiff/keras_ops/operand.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::keras_ops {
 
@@ -15,7 +16,7 @@ Tensor zeros(const Shape& shape, std::optional<DType> dtype = {});
 Tensor ones(const Shape& shape, std::optional<DType> dtype = {});
 Tensor full(const Shape& shape, const Operand& fill_value, std::optional<DType> dtype = {});
 Tensor empty(const Shape& shape, std::optional<DType> dtype = {});  // zeros
-// The shape of x, and its dtype unless `dtype` says otherwise. They have no gradient.
+// Return tensors of the shape of x, and of its dtype unless `dtype` is set. They have no gradient.
 Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = {});
 Tensor ones_like(const Tensor& x, std::optional<DType> dtype = {});
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype = {});
@@ -23,7 +24,7 @@ Tensor full_like(const Tensor& x, const Operand& fill_value, std::optional<DType
 // Ones on diagonal k of a matrix [N, M]; M is N by default.
 Tensor eye(int64_t N, std::optional<int64_t> M = {}, int64_t k = 0,
            std::optional<DType> dtype = {});
-// The same for k = 0 and a square matrix.
+// Ones on the diagonal of a square matrix: eye(n).
 Tensor identity(int64_t n, std::optional<DType> dtype = {});
 // Ones on and below diagonal k.
 Tensor tri(int64_t N, std::optional<int64_t> M = {}, int64_t k = 0,
@@ -38,7 +39,7 @@ Tensor arange(const Operand& start, const std::optional<Operand>& stop = {},
 // Returns `num` evenly spaced numbers from start to stop. Tensors get the new axis `axis`.
 Tensor linspace(const Operand& start, const Operand& stop, int64_t num = 50, bool endpoint = true,
                 std::optional<DType> dtype = {}, int axis = 0);
-// Also returns the distance between neighbors (the argument retstep of Keras).
+// Returns the result of linspace() and the distance between neighbors (`retstep` of Keras).
 std::pair<Tensor, Tensor> linspace_with_step(const Operand& start, const Operand& stop,
                                              int64_t num = 50, bool endpoint = true,
                                              std::optional<DType> dtype = {}, int axis = 0);
@@ -70,8 +71,19 @@ Tensor one_hot(const Tensor& x, int64_t num_classes, int axis = -1,
 // The ids of `axis` become one vector of zeros and ones.
 Tensor multi_hot(const Tensor& inputs, int64_t num_classes, int axis = -1,
                  std::optional<DType> dtype = {});
+// Return the same with sparse=true: only the ones, in row-major order.
+SparseTensor one_hot_sparse(const Tensor& x, int64_t num_classes, int axis = -1,
+                            std::optional<DType> dtype = {});
+SparseTensor multi_hot_sparse(const Tensor& inputs, int64_t num_classes, int axis = -1,
+                              std::optional<DType> dtype = {});
 // Return x as a tensor, converted to `dtype`.
 Tensor array(const Operand& x, std::optional<DType> dtype = {});
 Tensor convert_to_tensor(const Operand& x, std::optional<DType> dtype = {});
+// Returns the elements in row-major order, as elements of T. Throws TypeError if x has another
+// dtype.
+template <class T>
+std::vector<T> convert_to_numpy(const Tensor& x) {
+  return x.to_vector<T>();
+}
 
 }  // namespace keel::keras_ops

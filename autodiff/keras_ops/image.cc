@@ -9,11 +9,13 @@
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
 #include <keel/autodiff/keras_ops/internal/function_op.h>
+#include <keel/autodiff/keras_ops/internal/resample.h>
 #include <keel/autodiff/keras_ops/linalg.h>
 #include <keel/autodiff/keras_ops/products.h>
 #include <keel/autodiff/keras_ops/reductions.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/spatial_ops.h>
+#include <keel/framework/random.h>
 
 namespace keel::keras_ops::image {
 namespace {
@@ -154,7 +156,7 @@ PatchAxis patch_axis(int64_t n, int64_t size, int64_t stride, int64_t dilation,
 
 struct Patches {
   Shape shape;      // [batch, counts ..., elements]
-  Sizes positions;  // of each element in the images [batch, sizes ..., channels]
+  Sizes positions;  // position of each element in the images [batch, sizes ..., channels]
 };
 
 Patches patches_of(const Shape& images, const Sizes& size, const Sizes& strides,
@@ -188,63 +190,6 @@ Patches patches_of(const Shape& images, const Sizes& size, const Sizes& strides,
 Sizes both(Pair pair) { return {pair.height, pair.width}; }
 
 // ---- Coordinates.
-
-// Returns the position of an axis of n elements at a coordinate outside of it, or kFill.
-int64_t position_at(int64_t i, int64_t n, const std::string& mode) {
-  if (i >= 0 && i < n) return i;
-  const auto wrapped = [](int64_t a, int64_t period) { return ((a % period) + period) % period; };
-  if (mode == "constant") return kFill;
-  if (mode == "nearest") return std::clamp<int64_t>(i, 0, n - 1);
-  if (mode == "wrap") return wrapped(i, n);
-  if (mode == "mirror") {
-    if (n == 1) return 0;
-    const int64_t at = wrapped(i, 2 * (n - 1));
-    return at < n ? at : 2 * (n - 1) - at;
-  }
-  if (mode == "reflect") {
-    const int64_t at = wrapped(i, 2 * n);
-    return at < n ? at : 2 * n - 1 - at;
-  }
-  throw ValueError(
-      "map_coordinates: fill_mode must be constant, nearest, wrap, mirror or reflect, ",
-      "received '", mode, "'");
-}
-
-int order_of(const std::string& interpolation) {
-  if (interpolation == "nearest") return 0;
-  if (interpolation == "bilinear") return 1;
-  throw ValueError("keras_ops: interpolation must be nearest or bilinear, received '",
-                   interpolation, "'");
-}
-
-// Resamples images [batch, height, width, channels]; at(batch, x, y) returns the coordinates (x, y)
-// of the input for a pixel of the output.
-using PixelMap = std::function<std::pair<double, double>(int64_t b, double x, double y)>;
-Tensor pixels_moved(const Tensor& images, const PixelMap& at, const std::string& interpolation,
-                    const std::string& fill_mode, double fill_value) {
-  const Tensor planes = moveaxis(floating(images), {3}, {1});
-  std::vector<Tensor> batch;
-  for (int64_t b = 0; b < images.dim(0); ++b) {
-    Numbers rows, columns;
-    internal::for_each_index({images.dim(1), images.dim(2)}, [&](const auto& i) {
-      const auto [x, y] = at(b, static_cast<double>(i[1]), static_cast<double>(i[0]));
-      rows.push_back(y);
-      columns.push_back(x);
-    });
-    const Shape grid = {1, images.dim(1), images.dim(2)};
-    const Tensor coordinates =
-        ops::concat({Tensor::from(rows, grid), Tensor::from(columns, grid)}, 0);
-    std::vector<Tensor> channels;
-    for (int64_t c = 0; c < images.dim(3); ++c) {
-      const Tensor plane =
-          ops::squeeze(ops::squeeze(ops::slice(ops::slice(planes, 0, b, 1), 1, c, 1), 0), 0);
-      channels.push_back(
-          map_coordinates(plane, coordinates, order_of(interpolation), fill_mode, fill_value));
-    }
-    batch.push_back(ops::stack(channels, -1));
-  }
-  return ops::cast(ops::stack(batch, 0), floating(images).dtype());
-}
 
 // Returns the projective map of 8 numbers that takes each end point to its start point.
 Numbers homography(const double* start, const double* end) {
@@ -281,7 +226,8 @@ Tensor resize(const Tensor& images, Pair size, const ResizeOptions& options) {
     throw ValueError("resize: fill_mode must be constant, received '", options.fill_mode, "'");
   }
   if (options.crop_to_aspect_ratio && options.pad_to_aspect_ratio) {
-    throw ValueError("resize: choose one of crop_to_aspect_ratio and pad_to_aspect_ratio");
+    throw ValueError(
+        "resize: received both crop_to_aspect_ratio and pad_to_aspect_ratio; set one of them");
   }
   if (size.height < 1 || size.width < 1) throw ValueError("resize: size must be positive");
   return on_batch("resize", images, options.data_format, [&](const Tensor& in) {
@@ -324,14 +270,21 @@ namespace {
 // Returns the elements at the two ends of an axis; `total` is their sum if a target is given.
 std::pair<int64_t, int64_t> ends_of(const char* name, std::optional<int64_t> before,
                                     std::optional<int64_t> after, std::optional<int64_t> total) {
-  if (!before && !after) throw ValueError(name, ": pass one end of each axis");
+  if (!before && !after) {
+    throw ValueError(
+        name, ": neither end of an axis is given; pass one end, or both without the target size");
+  }
   if ((before && after) == total.has_value()) {
-    throw ValueError(name, ": pass both ends of an axis, or one end and the target size");
+    throw ValueError(name, ": received ",
+                     total ? "both ends and the target size of an axis"
+                           : "one end of an axis and no target size",
+                     "; pass both ends, or one end and the target size");
   }
   const int64_t first = before ? *before : *total - *after;
   const int64_t last = after ? *after : *total - *before;
   if (first < 0 || last < 0) {
-    throw ValueError(name, ": the ends and the target size do not fit the image");
+    throw ValueError(name, ": an end of an axis must not be negative, received ", first, " and ",
+                     last, "; change the target size or the other end");
   }
   return {first, last};
 }
@@ -442,7 +395,8 @@ Tensor reconstruct_patches(const Tensor& patches, Pair size, Pair output_size,
         patches_of(image, both(size), both(strides.value_or(size)), {1, 1}, padding);
     if (from.shape != x.shape()) {
       throw ValueError("reconstruct_patches: images of ", image, " have patches of ", from.shape,
-                       ", received ", x.shape());
+                       ", received ", x.shape(),
+                       "; pass the size, strides and padding of extract_patches()");
     }
     const Tensor total = internal::scatter_flat(x, from.positions, image);
     return ops::divide_no_nan(total,
@@ -505,6 +459,7 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
                      " coordinates in the first axis, received order ", order, " and shape ",
                      coordinates.shape());
   }
+  const internal::FillMode mode = internal::fill_mode_of(fill_mode);
   const Shape shape = coordinates.shape().slice(1, coordinates.rank());
   const int64_t n = shape.size();
   const Numbers at = internal::doubles_of(coordinates);
@@ -525,7 +480,8 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
       for (int64_t i = 0; i < n; ++i) {
         const double c = at[axis * n + i];
         const double whole = order == 0 ? std::floor(c + 0.5) : std::floor(c) + upper;
-        const int64_t p = position_at(static_cast<int64_t>(whole), inputs.dim(axis), fill_mode);
+        const int64_t p =
+            internal::position_at(static_cast<int64_t>(whole), inputs.dim(axis), mode);
         if (p == kFill) positions[i] = kFill;
         if (positions[i] != kFill) positions[i] += p * strides[axis];
       }
@@ -542,11 +498,12 @@ Tensor affine_transform(const Tensor& images, const Tensor& transform,
                         double fill_value, const std::string& data_format) {
   return on_batch("affine_transform", images, data_format, [&](const Tensor& x) {
     const auto transforms = for_each_image("affine_transform", transform, x.dim(0));
-    const PixelMap at = [&](int64_t b, double px, double py) {
+    const internal::PixelMap at = [&](int64_t b, int64_t column, int64_t row) {
+      const auto px = static_cast<double>(column), py = static_cast<double>(row);
       const Numbers& t = transforms[b];
       return std::pair(t[0] * px + t[1] * py + t[2], t[3] * px + t[4] * py + t[5]);
     };
-    return pixels_moved(x, at, interpolation, fill_mode, fill_value);
+    return internal::pixels_moved(floating(x), at, {interpolation, fill_mode, fill_value});
   });
 }
 
@@ -560,13 +517,82 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
     for (size_t b = 0; b < start.size(); ++b) {
       maps.push_back(homography(start[b].data(), end[b].data()));
     }
-    const PixelMap at = [&](int64_t b, double px, double py) {
+    const internal::PixelMap at = [&](int64_t b, int64_t column, int64_t row) {
+      const auto px = static_cast<double>(column), py = static_cast<double>(row);
       const Numbers& t = maps[b];
       const double scale = t[6] * px + t[7] * py + 1;
       return std::pair((t[0] * px + t[1] * py + t[2]) / scale,
                        (t[3] * px + t[4] * py + t[5]) / scale);
     };
-    return pixels_moved(x, at, interpolation, "constant", fill_value);
+    return internal::pixels_moved(floating(x), at, {interpolation, "constant", fill_value});
+  });
+}
+
+Tensor elastic_transform(const Tensor& images, const ElasticOptions& options) {
+  const RandomStream stream = next_random_stream(options.seed);
+  return on_batch("elastic_transform", images, options.data_format, [&](const Tensor& in) {
+    const Tensor x = floating(in);
+    const auto noise = [&](uint64_t lane) {
+      Tensor out = Tensor::uninitialized(x.shape().with(3, 1), DType::kFloat32);
+      stream.at_lane(lane).normal(out.mutable_data<float>(), 0, 0, 1);
+      return ops::cast(out, x.dtype());
+    };
+    const Tensor out =
+        internal::elastically_moved(x, noise(0), noise(1), options.alpha, options.sigma,
+                                    {options.interpolation, options.fill_mode, options.fill_value});
+    return is_floating(in.dtype()) ? out : ops::cast(round(out), in.dtype());
+  });
+}
+
+namespace {
+
+// Returns smooth random displacements [batch, height, width].
+Tensor displacements(const Shape& shape, const ElasticOptions& options, uint64_t purpose) {
+  std::vector<float> noise(shape.size());
+  const RandomStream stream{.seed = options.seed.value_or(0), .purpose = purpose};
+  stream.normal(noise, 0, 0, static_cast<float>(options.sigma));
+  const int64_t size = static_cast<int64_t>(6 * options.sigma) | 1;
+  const Tensor blurred =
+      gaussian_blur(Tensor::from(noise, shape + Shape{1}), size, {options.sigma, options.sigma});
+  return ops::scale(ops::reshape(blurred, shape), options.alpha);
+}
+
+}  // namespace
+
+Tensor elastic_transform(const Tensor& images, const ElasticOptions& options) {
+  if (options.interpolation != "bilinear" && options.interpolation != "nearest") {
+    throw ValueError("elastic_transform: interpolation must be bilinear or nearest, received '",
+                     options.interpolation, "'");
+  }
+  if (!(options.sigma > 0)) {
+    throw ValueError("elastic_transform: sigma must be positive, received ", options.sigma);
+  }
+  return on_batch("elastic_transform", images, options.data_format, [&](const Tensor& x) {
+    const int64_t batch = x.dim(0), height = x.dim(1), width = x.dim(2);
+    const Shape plane = {batch, height, width};
+    const DType dtype = floating(x).dtype();
+    const auto grid = [&](int64_t n, const Shape& shape) {
+      return ops::reshape(arange(n, {}, 1, DType::kFloat32), shape);
+    };
+    const Tensor down = displacements(plane, options, 0) + grid(height, {1, height, 1});
+    const Tensor across = displacements(plane, options, 1) + grid(width, {1, 1, width});
+    const int order = options.interpolation == "bilinear" ? 1 : 0;
+    std::vector<Tensor> out;
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto of_image = [&](const Tensor& t) {
+        return ops::reshape(ops::slice(t, 0, b, 1), {height, width});
+      };
+      const Tensor coordinates = ops::cast(ops::stack({of_image(down), of_image(across)}), dtype);
+      std::vector<Tensor> channels;
+      for (int64_t c = 0; c < x.dim(3); ++c) {
+        const Tensor channel =
+            ops::reshape(ops::slice(ops::slice(x, 0, b, 1), 3, c, 1), {height, width});
+        channels.push_back(
+            map_coordinates(channel, coordinates, order, options.fill_mode, options.fill_value));
+      }
+      out.push_back(ops::stack(channels, 2));
+    }
+    return ops::stack(out);
   });
 }
 

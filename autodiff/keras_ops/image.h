@@ -63,7 +63,7 @@ Tensor hsv_to_rgb(const Tensor& images, const std::string& data_format = "channe
 Tensor extract_patches(const Tensor& images, Pair size, std::optional<Pair> strides = {},
                        Pair dilation_rate = 1, const std::string& padding = "valid",
                        const std::string& data_format = "channels_last");
-// The same for volumes [batch, depth, height, width, channels] and patches of three sizes.
+// Returns the patches of volumes [batch, depth, height, width, channels]; they have three sizes.
 Tensor extract_patches_3d(const Tensor& volumes, const std::vector<int64_t>& size,
                           const std::optional<std::vector<int64_t>>& strides = {},
                           int64_t dilation_rate = 1, const std::string& padding = "valid",
@@ -89,8 +89,8 @@ Tensor ssim(const Tensor& image1, const Tensor& image2, double max_val = 1,
 // ---- Geometric transformations.
 
 // Returns the elements of `inputs` at coordinates [rank, ...], interpolated linearly (order 1) or
-// from the nearest position (order 0). `fill_mode` says what is outside: "constant" (fill_value),
-// "nearest", "wrap", "mirror" (without the edge) or "reflect" (with it).
+// from the nearest position (order 0). `fill_mode` selects the values outside: "constant"
+// (fill_value), "nearest", "wrap", "mirror" (without the edge) or "reflect" (with it).
 Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int order,
                        const std::string& fill_mode = "constant", double fill_value = 0);
 // Output pixel (x, y) is the input at (a0 x + a1 y + a2, b0 x + b1 y + b2), for transforms [8] or
@@ -104,5 +104,32 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
                              const Tensor& end_points,
                              const std::string& interpolation = "bilinear", double fill_value = 0,
                              const std::string& data_format = "channels_last");
+// The optional arguments of elastic_transform().
+struct ElasticOptions {
+  double alpha = 20;                       // scales the displacements
+  double sigma = 5;                        // smoothness of the displacements, in pixels
+  std::string interpolation = "bilinear";  // or "nearest"
+  std::string fill_mode = "reflect";       // that of map_coordinates()
+  double fill_value = 0;
+  std::optional<uint64_t> seed = {};  // of the displacements; unset: 0
+  std::string data_format = "channels_last";
+};
+// Displaces the pixels of each image at random: by normal numbers with the deviation sigma, blurred
+// by a Gaussian of the deviation sigma and multiplied by alpha (Simard et al. 2003). The random
+// numbers are not those of Keras.
+Tensor elastic_transform(const Tensor& images, const ElasticOptions& options = {});
+
+// The optional arguments of elastic_transform().
+struct ElasticOptions {
+  double alpha = 20;                          // strength: the shifts are alpha times smooth noise
+  double sigma = 5;                           // standard deviation of the noise and its smoothing
+  std::string interpolation = "bilinear";     // or "nearest"
+  std::string fill_mode = "reflect";          // see map_coordinates()
+  double fill_value = 0;                      // for the mode "constant"
+  std::optional<int64_t> seed = {};           // unset: the next stream of set_random_seed()
+  std::string data_format = "channels_last";  // or "channels_first"
+};
+// Moves pixels by smooth random shifts (Simard et al. 2003), which depend only on the seed.
+Tensor elastic_transform(const Tensor& images, const ElasticOptions& options = {});
 
 }  // namespace keel::keras_ops::image

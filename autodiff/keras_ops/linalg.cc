@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 
@@ -31,7 +32,7 @@ Tensor checked(const char* name, const Tensor& x, bool square) {
 
 Shape batch_of(const Tensor& x) { return x.shape().slice(0, x.rank() - 2); }
 
-// Where a kernel reads the matrices of one element of the batch and writes its results.
+// The matrices of one element of the batch that a kernel reads, and the results that it writes.
 struct Buffers {
   std::vector<const double*> in;
   std::vector<double*> out;
@@ -110,6 +111,42 @@ std::vector<Gradient> eigh_gradient(const VjpArgs& args) {
   const Tensor middle = turned + ops::expand_dims(dw, -1) * unit;
   const Tensor full = ops::matmul(ops::matmul(v, middle), v, false, true);
   return {0.5 * (full + transposed(full))};
+}
+
+// The gradient of u, s and vh in x = u diag(s) vh (Townsend 2016).
+std::vector<Gradient> svd_gradient(const VjpArgs& args) {
+  const Tensor& s = args.outputs[1];
+  const int64_t k = s.dim(-1);
+  const Tensor u = ops::slice(args.outputs[0], -1, 0, k);
+  const Tensor vh = ops::slice(args.outputs[2], -2, 0, k);
+  const Tensor ds = or_zeros(args.output_gradients[1], args.output_specs[1]);
+  const Gradient &du = args.output_gradients[0], &dvh = args.output_gradients[2];
+  if (!du && !dvh) return {ops::matmul(u * ops::expand_dims(ds, -2), vh)};
+  if (args.outputs[0].dim(-1) != k || args.outputs[2].dim(-2) != k) {
+    throw NotImplementedError(
+        "svd: with full_matrices, the gradient of u and vh requires square matrices");
+  }
+  const Tensor squares = ops::square(s);
+  const Tensor gaps = ops::expand_dims(squares, -2) - ops::expand_dims(squares, -1);
+  const Tensor unit = eye(k, {}, 0, s.dtype());
+  Tensor middle = ops::expand_dims(ds, -2) * unit;
+  Tensor rest;  // the parts of the gradient outside of the spaces of u and v
+  const auto add = [&](const Tensor& part) { rest = rest ? rest + part : part; };
+  const Tensor inverse = reciprocal(s);
+  if (du) {
+    const Tensor inside = ops::matmul(u, du.dense(), true);
+    middle =
+        middle + ops::divide_no_nan(inside - transposed(inside), gaps) * ops::expand_dims(s, -2);
+    add(ops::matmul((du.dense() - ops::matmul(u, inside)) * ops::expand_dims(inverse, -2), vh));
+  }
+  if (dvh) {
+    const Tensor inside = ops::matmul(vh, dvh.dense(), false, true);
+    middle =
+        middle + ops::expand_dims(s, -1) * ops::divide_no_nan(inside - transposed(inside), gaps);
+    const Tensor outside = dvh.dense() - ops::matmul(inside, vh, true);
+    add(ops::matmul(u * ops::expand_dims(inverse, -2), outside));
+  }
+  return {ops::matmul(ops::matmul(u, middle), vh) + rest};
 }
 
 // ---- Norms.
@@ -194,15 +231,7 @@ Svd svd(const Tensor& x, bool full_matrices) {
     kernels::svd(b.in[0], m, n, full_matrices, b.out[0], b.out[1], b.out[2]);
     return true;
   });
-  op.vjp = [k](const VjpArgs& args) -> std::vector<Gradient> {
-    if (args.output_gradients[0] || args.output_gradients[2]) {
-      throw NotImplementedError("svd: only the singular values have a gradient");
-    }
-    const Tensor u = ops::slice(args.outputs[0], -1, 0, k);
-    const Tensor vh = ops::slice(args.outputs[2], -2, 0, k);
-    const Tensor ds = ops::expand_dims(args.output_gradients[1].dense(), -2);
-    return {ops::matmul(u * ds, vh)};
-  };
+  op.vjp = svd_gradient;
   const std::vector<Tensor> out = internal::call(std::move(op), {in});
   return {out[0], out[1], out[2]};
 }
@@ -219,6 +248,26 @@ std::pair<Tensor, Tensor> eigh(const Tensor& x) {
   op.vjp = eigh_gradient;
   const std::vector<Tensor> out = internal::call(std::move(op), {in});
   return {out[0], out[1]};
+}
+
+std::pair<Complex, Complex> eig(const Tensor& x) {
+  const Tensor in = checked("eig", x, true);
+  const int64_t n = in.dim(-1);
+  FunctionOp op = batched("eig", in, {{n}, {n}, {n, n}, {n, n}}, "finite", [n](const Buffers& b) {
+    std::vector<std::complex<double>> values(n), vectors(n * n);
+    if (!kernels::eig(b.in[0], n, values.data(), vectors.data())) return false;
+    for (int64_t i = 0; i < n; ++i) {
+      b.out[0][i] = values[i].real();
+      b.out[1][i] = values[i].imag();
+    }
+    for (int64_t i = 0; i < n * n; ++i) {
+      b.out[2][i] = vectors[i].real();
+      b.out[3][i] = vectors[i].imag();
+    }
+    return true;
+  });
+  const std::vector<Tensor> out = internal::call(std::move(op), {in});
+  return {{out[0], out[1]}, {out[2], out[3]}};
 }
 
 std::pair<Tensor, Tensor> lu_factor(const Tensor& x) {
@@ -283,7 +332,8 @@ Tensor solve(const Tensor& a, const Tensor& b) {
   const int64_t n = matrices.dim(-1), k = columns.dim(-1);
   const Shape batch = batch_of(matrices);
   if (columns.rank() != matrices.rank() || batch_of(columns) != batch || columns.dim(-2) != n) {
-    throw ValueError("solve: b of shape ", b.shape(), " does not match a of shape ", a.shape());
+    throw ValueError("solve: b must have the batch dimensions and rows of a, ", a.shape(),
+                     ", received shape ", b.shape());
   }
   FunctionOp op = batched("solve", matrices, {{n, k}}, "invertible", [=](const Buffers& buffers) {
     return kernels::solve(buffers.in[0], n, buffers.in[1], k, buffers.out[0]);

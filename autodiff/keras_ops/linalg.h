@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <keel/autodiff/keras_ops/operand.h>
+#include <keel/autodiff/keras_ops/signal.h>
 
 namespace keel::keras_ops {
 
@@ -21,17 +22,22 @@ Tensor cholesky_inverse(const Tensor& x, bool upper = false);
 // Returns orthogonal q and upper triangular r; `mode` is "reduced" or "complete". The gradient
 // exists for "reduced" and matrices with at least as many rows as columns.
 std::pair<Tensor, Tensor> qr(const Tensor& x, const std::string& mode = "reduced");
-// The results of svd(): x = u diag(s) vh. Only the singular values have a gradient.
+// The results of svd(): x = u diag(s) vh. The gradient of u and vh requires distinct values that
+// are not 0, and with `full_matrices` also a square x.
 struct Svd {
   Tensor u;   // left vectors, as columns
   Tensor s;   // values, in decreasing order
   Tensor vh;  // right vectors, as rows
 };
-// Returns the singular value decomposition, with square u and vh if `full_matrices`.
+// Returns the singular value decomposition, with square u and vh if `full_matrices`. Use
+// singular_values() for compute_uv=false of Keras.
 Svd svd(const Tensor& x, bool full_matrices = true);
 Tensor singular_values(const Tensor& x);  // svd() with compute_uv=false in Keras
 // Returns eigenvalues, in increasing order, and eigenvectors (columns) of symmetric matrices.
 std::pair<Tensor, Tensor> eigh(const Tensor& x);
+// Returns eigenvalues and eigenvectors (columns) of square matrices. The vectors have length 1 and
+// a real greatest component. No gradient.
+std::pair<Complex, Complex> eig(const Tensor& x);
 // Returns L and U in one matrix, and int32 exchanges of rows. No gradient.
 std::pair<Tensor, Tensor> lu_factor(const Tensor& x);
 
@@ -40,7 +46,7 @@ std::pair<Tensor, Tensor> lu_factor(const Tensor& x);
 // Return the determinant; its gradient requires an invertible matrix.
 Tensor det(const Tensor& x);
 std::pair<Tensor, Tensor> slogdet(const Tensor& x);  // the sign and log|det|
-Tensor logdet(const Tensor& x);                      // of positive definite matrices
+Tensor logdet(const Tensor& x);                      // for positive definite matrices
 Tensor inv(const Tensor& x);                         // the inverse
 // Returns x of a x = b; b may be a vector.
 Tensor solve(const Tensor& a, const Tensor& b);

@@ -27,7 +27,8 @@ int rank_of(DType dtype) {
     case DType::kString:
       break;
   }
-  throw TypeError("keras_ops: strings have no common dtype with numbers");
+  throw TypeError(
+      "keras_ops: strings cannot be combined with numbers; convert them to numbers first");
 }
 
 DType wider(DType a, DType b) {
@@ -43,13 +44,14 @@ std::vector<int> Axes::of(int rank) const {
   std::iota(out.begin(), out.end(), 0);
   for (const int axis : list_) {
     if (axis < -rank || axis >= rank) {
-      throw ValueError("keras_ops: axis ", axis, " is out of range for rank ", rank);
+      throw ValueError("keras_ops: axis ", axis, " is out of range for rank ", rank,
+                       "; pass an axis in [-rank, rank)");
     }
     out.push_back(axis < 0 ? axis + rank : axis);
   }
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
-    throw ValueError("keras_ops: an axis is listed twice");
+    throw ValueError("keras_ops: an axis is listed twice; list each axis once");
   }
   return out;
 }

@@ -75,7 +75,7 @@ namespace internal {
 
 // Returns both operands converted to their common dtype.
 std::pair<Tensor, Tensor> promoted(const Operand& a, const Operand& b);
-// Also converts integers and bools to float32.
+// Returns both operands converted to their common dtype, or to float32 if that is not floating.
 std::pair<Tensor, Tensor> promoted_floating(const Operand& a, const Operand& b);
 // Returns x, or x converted to float32 if it is not floating-point.
 Tensor floating(const Tensor& x);

@@ -34,7 +34,10 @@ std::string expand_ellipsis(const std::string& term, int rank) {
   const size_t at = term.find("...");
   if (at == std::string::npos) return term;
   const int count = rank - static_cast<int>(term.size() - 3);
-  if (count < 0) throw ValueError("einsum: the term '", term, "' has more axes than rank ", rank);
+  if (count < 0) {
+    throw ValueError("einsum: the term '", term, "' has more axes than rank ", rank,
+                     "; shorten the term");
+  }
   const std::string labels(kEllipsisLabels.substr(kEllipsisLabels.size() - count));
   return term.substr(0, at) + labels + term.substr(at + 3);
 }
@@ -51,7 +54,8 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
   }
   if (out.terms.size() != operands.size()) {
     throw ValueError("einsum: '", subscripts, "' has ", out.terms.size(), " terms for ",
-                     operands.size(), " operands");
+                     operands.size(),
+                     " operands; write one term for each operand, separated by commas");
   }
   int most = 0;
   std::string labels;
@@ -62,7 +66,7 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
     out.terms[i] = expand_ellipsis(out.terms[i], rank);
     if (static_cast<int>(out.terms[i].size()) != rank) {
       throw ValueError("einsum: the term '", out.terms[i], "' does not match shape ",
-                       operands[i].shape());
+                       operands[i].shape(), "; write one letter for each axis");
     }
     labels += out.terms[i];
   }
@@ -288,7 +292,7 @@ Tensor correlate(const Tensor& x1, const Tensor& x2, const std::string& mode) {
   const auto [a, b] = internal::promoted_floating(x1, x2);
   if (a.rank() != 1 || b.rank() != 1) throw ValueError("correlate: operands must be vectors");
   const int64_t n = a.dim(0), m = b.dim(0), shorter = std::min(n, m), longer = std::max(n, m);
-  int64_t first = 0, count = n + m - 1;  // of the full correlation
+  int64_t first = 0, count = n + m - 1;  // range of the full correlation
   if (mode == "valid") {
     first = shorter - 1;
     count = longer - shorter + 1;

@@ -116,10 +116,10 @@ std::vector<double> fractions_of(const Operand& q) {
   return out;
 }
 
-// Where the two neighbors of a quantile are in a flat [rows, n] tensor, and how to weight them.
+// Positions of the two neighbors of a quantile in a flat [rows, n] tensor, and their weights.
 struct Neighbors {
   std::vector<int64_t> lower, upper;
-  std::vector<double> weight;  // of the upper one
+  std::vector<double> weight;  // weight of the upper neighbor
 };
 
 Neighbors neighbors_of(const std::vector<double>& values, int64_t n,
@@ -363,13 +363,32 @@ Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights, int64_t m
   const std::vector<double> amounts =
       weights ? internal::doubles_of(*weights) : std::vector<double>(values.size(), 1.0);
   if (amounts.size() != values.size()) {
-    throw ValueError("bincount: weights of shape ", weights->shape(), " do not match x of shape ",
-                     x.shape());
+    throw ValueError("bincount: weights must have the shape of x, ", x.shape(), ", received ",
+                     weights->shape());
   }
   for (size_t i = 0; i < values.size(); ++i) {
     sums[static_cast<int64_t>(i) / row * length + values[i]] += amounts[i];
   }
   return Tensor::from(sums, shape).cast(dtype);
+}
+
+SparseTensor bincount_sparse(const Tensor& x, const std::optional<Tensor>& weights,
+                             int64_t minlength) {
+  const Tensor dense = bincount(x, weights, minlength);
+  const std::vector<double> sums = internal::doubles_of(dense);
+  std::vector<int64_t> indices;
+  std::vector<double> values;
+  size_t next = 0;
+  internal::for_each_index(dense.shape(), [&](const std::vector<int64_t>& index) {
+    const double sum = sums[next++];
+    if (sum == 0) return;
+    indices.insert(indices.end(), index.begin(), index.end());
+    values.push_back(sum);
+  });
+  const auto count = static_cast<int64_t>(values.size());
+  return {.indices = Tensor::from(indices, {count, dense.rank()}),
+          .values = Tensor::from(values, {count}).cast(dense.dtype()),
+          .dense_shape = dense.shape()};
 }
 
 std::pair<Tensor, Tensor> histogram(const Tensor& x, int64_t bins,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <keel/autodiff/keras_ops/operand.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::keras_ops {
 
@@ -89,6 +90,9 @@ Tensor trapezoid(const Tensor& y, const std::optional<Tensor>& x = {}, double dx
 // Counts, or sums the weights of, each value from 0 in the last axis of x, up to the greatest value
 // or minlength - 1.
 Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights = {}, int64_t minlength = 0);
+// Returns the same with sparse=true: the sums that are not 0.
+SparseTensor bincount_sparse(const Tensor& x, const std::optional<Tensor>& weights = {},
+                             int64_t minlength = 0);
 // Returns the counts of equal bins and the edges of the bins.
 std::pair<Tensor, Tensor> histogram(const Tensor& x, int64_t bins = 10,
                                     std::optional<std::pair<double, double>> range = {});

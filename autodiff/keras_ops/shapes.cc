@@ -61,6 +61,7 @@ int horizontal_axis(const Tensor& x) { return x.rank() == 1 ? 0 : 1; }
 
 // ---- Patterns of rearrange(): a list of axes, each of which is a list of names.
 using Pattern = std::vector<std::vector<std::string>>;
+constexpr const char* kEllipsis = "...";
 
 Pattern pattern_of(std::string text) {
   for (const char bracket : {'(', ')'}) {
@@ -72,9 +73,6 @@ Pattern pattern_of(std::string text) {
   bool inside = false;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (word.find("...") != std::string::npos) {
-      throw NotImplementedError("rearrange: '...' is not supported; name all axes");
-    }
     if (word == "(") {
       out.emplace_back();
       inside = true;
@@ -84,6 +82,26 @@ Pattern pattern_of(std::string text) {
       out.back().push_back(word);
     } else {
       out.push_back({word});
+    }
+  }
+  return out;
+}
+
+// Replaces the name "..." by one name for each axis that the pattern leaves out.
+Pattern expanded(const Pattern& pattern, int64_t left_out) {
+  Pattern out;
+  for (const auto& axis : pattern) {
+    const bool alone = axis.size() == 1 && axis[0] == kEllipsis;
+    if (!alone) out.emplace_back();
+    for (const std::string& name : axis) {
+      if (name != kEllipsis) {
+        out.back().push_back(name);
+        continue;
+      }
+      for (int64_t i = 0; i < left_out; ++i) {
+        if (alone) out.emplace_back();
+        out.back().push_back(str(kEllipsis, i));
+      }
     }
   }
   return out;
@@ -112,7 +130,8 @@ void infer_lengths(const Pattern& pattern, const Shape& shape,
       }
     }
     if (known == 0 || shape[i] % known != 0 || (unknown.empty() && shape[i] != known)) {
-      throw ValueError("rearrange: axis ", i, " of shape ", shape, " does not match the pattern");
+      throw ValueError("rearrange: axis ", i, " of shape ", shape,
+                       " does not match the pattern; change the pattern or axes_lengths");
     }
     if (!unknown.empty()) lengths[unknown] = shape[i] / known;
   }
@@ -123,7 +142,10 @@ void infer_lengths(const Pattern& pattern, const Shape& shape,
 int64_t window_count(int64_t size, int64_t kernel, int64_t dilation, int64_t padding,
                      int64_t stride) {
   const int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
-  if (span < 0) throw ValueError("unfold: windows are larger than the padded image of ", size);
+  if (span < 0) {
+    throw ValueError("unfold: windows are larger than the padded image of ", size,
+                     "; use a smaller kernel or more padding");
+  }
   return span / stride + 1;
 }
 
@@ -225,11 +247,15 @@ Tensor rearrange(const Tensor& tensor, const std::string& pattern,
   if (arrow == std::string::npos) {
     throw ValueError("rearrange: the pattern '", pattern, "' must contain '->'");
   }
-  const Pattern from = pattern_of(pattern.substr(0, arrow));
-  const Pattern to = pattern_of(pattern.substr(arrow + 2));
+  const Pattern left = pattern_of(pattern.substr(0, arrow));
+  const bool has_ellipsis =
+      std::ranges::find(left, std::vector<std::string>{kEllipsis}) != left.end();
+  const int64_t left_out = has_ellipsis ? tensor.rank() + 1 - std::ssize(left) : 0;
+  const Pattern from = expanded(left, left_out);
+  const Pattern to = expanded(pattern_of(pattern.substr(arrow + 2)), left_out);
   if (static_cast<int>(from.size()) != tensor.rank()) {
-    throw ValueError("rearrange: the pattern '", pattern, "' has ", from.size(),
-                     " axes, the tensor has shape ", tensor.shape());
+    throw ValueError("rearrange: the left side of '", pattern, "' must name each axis of ",
+                     tensor.shape(), ", received ", from.size());
   }
   std::map<std::string, int64_t> lengths = axes_lengths;
   lengths["1"] = 1;
@@ -243,7 +269,8 @@ Tensor rearrange(const Tensor& tensor, const std::string& pattern,
     for (const std::string& name : axis) {
       const auto at = std::ranges::find(names, name);
       if (at == names.end()) {
-        throw ValueError("rearrange: '", name, "' is only on the right side of '", pattern, "'");
+        throw ValueError("rearrange: '", name, "' is only on the right side of '", pattern,
+                         "'; name it on the left side, too");
       }
       order.push_back(static_cast<int>(at - names.begin()));
       joined.back() *= lengths[name];
@@ -318,7 +345,8 @@ std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& indices)
 std::vector<Tensor> unstack(const Tensor& x, std::optional<int64_t> num, int axis) {
   const int64_t n = x.dim(axis);
   if (num && *num != n) {
-    throw ValueError("unstack: axis ", axis, " has ", n, " slices, not ", *num);
+    throw ValueError("unstack: num must be the length of axis ", axis, ", ", n, ", received ",
+                     *num);
   }
   std::vector<Tensor> out;
   for (const Tensor& part : ops::split(x, n, axis)) out.push_back(ops::squeeze(part, axis));
@@ -341,7 +369,8 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& repeats, Axis axis) {
   const int along = in.shape().normalize_axis(axis.value_or(0));
   const int64_t n = in.dim(along);
   if (repeats.size() != 1 && static_cast<int64_t>(repeats.size()) != n) {
-    throw ValueError("repeat: repeats has ", repeats.size(), " elements, the axis ", n);
+    throw ValueError("repeat: repeats must have 1 element or one for each of ", n,
+                     " slices, received ", repeats.size());
   }
   std::vector<int64_t> from;
   for (int64_t i = 0; i < n; ++i) from.insert(from.end(), repeats[repeats.size() == 1 ? 0 : i], i);
@@ -363,7 +392,8 @@ Tensor roll(const Tensor& x, const std::vector<int64_t>& shift, const Axes& axis
   }
   const std::vector<int> axes = axis.of(x.rank());
   if (shift.size() != 1 && shift.size() != axes.size()) {
-    throw ValueError("roll: ", shift.size(), " shifts for ", axes.size(), " axes");
+    throw ValueError("roll: requires one shift, or one for each of ", axes.size(),
+                     " axes, received ", shift.size());
   }
   std::vector<int64_t> by(x.rank());
   for (size_t i = 0; i < axes.size(); ++i) by[axes[i]] = shift[shift.size() == 1 ? 0 : i];
@@ -384,7 +414,8 @@ Tensor pad(const Tensor& x, const PadWidth& pad_width, const std::string& mode,
   PadWidth width = pad_width;
   if (width.size() == 1) width.resize(x.rank(), width[0]);
   if (static_cast<int>(width.size()) != x.rank()) {
-    throw ValueError("pad: pad_width has ", width.size(), " axes, x has shape ", x.shape());
+    throw ValueError("pad: pad_width must have one element, or one for each axis of ", x.shape(),
+                     ", received ", width.size());
   }
   if (mode != "constant" && mode != "reflect" && mode != "symmetric") {
     throw ValueError("pad: mode must be constant, reflect or symmetric, received '", mode, "'");
@@ -491,7 +522,8 @@ Tensor fold(const Tensor& x, Pair output_size, Pair kernel_size, Pair dilation, 
   const Shape image = {x.dim(0), channels, output_size.height, output_size.width};
   const auto positions = window_positions(image, kernel_size, dilation, padding, stride);
   if (static_cast<int64_t>(positions.size()) != x.shape().size()) {
-    throw ValueError("fold: x of shape ", x.shape(), " does not hold the windows of ", image);
+    throw ValueError("fold: x of shape ", x.shape(), " does not hold the windows of ", image,
+                     "; pass the sizes and strides of unfold()");
   }
   return internal::scatter_flat(x, positions, image);
 }

@@ -28,6 +28,7 @@ Tensor squeeze(const Tensor& x, const Axes& axis = {});
 // Repeats x to a shape, as NumPy does.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 // Splits, joins and reorders named axes: "b (h w) c -> b c h w" with the lengths of new names.
+// "..." stands for any number of axes, on both sides.
 Tensor rearrange(const Tensor& tensor, const std::string& pattern,
                  const std::map<std::string, int64_t>& axes_lengths = {});
 

@@ -72,7 +72,8 @@ Tensor resized(const Tensor& x, int64_t length) {
 // Returns the window in the middle of fft_length elements.
 Tensor window_of(const SignalWindow& window, int64_t length, int64_t fft_length, DType dtype) {
   if (length > fft_length) {
-    throw ValueError("stft: sequence_length ", length, " exceeds fft_length ", fft_length);
+    throw ValueError("stft: sequence_length ", length, " exceeds fft_length ", fft_length,
+                     "; use a longer fft_length");
   }
   Tensor values = window.values();
   if (!values) {
@@ -123,8 +124,10 @@ Tensor irfft(const Complex& x, std::optional<int64_t> fft_length) {
 
 Tensor extract_sequences(const Tensor& x, int64_t sequence_length, int64_t sequence_stride) {
   if (sequence_length < 1 || sequence_stride < 1 || sequence_length > x.dim(-1)) {
-    throw ValueError("extract_sequences: sequences of ", sequence_length, " with stride ",
-                     sequence_stride, " do not fit in shape ", x.shape());
+    throw ValueError(
+        "extract_sequences: sequences of ", sequence_length, " with stride ", sequence_stride,
+        " do not fit in shape ", x.shape(),
+        "; both must be positive, and sequences must not be longer than the last axis");
   }
   const int64_t n = x.dim(-1), count = (n - sequence_length) / sequence_stride + 1;
   const Shape rows = x.shape().drop_last();
@@ -165,5 +168,18 @@ Tensor istft(const Complex& x, int64_t sequence_length, int64_t sequence_stride,
   const int64_t end = length ? cut + *length : n - cut;
   return resized(ops::slice(resized(out, std::max(n, end)), -1, cut, end - cut), end - cut);
 }
+
+Complex polar(const Tensor& abs_, const Tensor& angle) {
+  return {multiply(abs_, cos(angle)), multiply(abs_, sin(angle))};
+}
+Complex view_as_complex(const Tensor& x) {
+  if (x.rank() == 0 || x.dim(-1) != 2) {
+    throw ValueError("view_as_complex: the last axis must have dimension 2, received shape ",
+                     x.shape());
+  }
+  const auto part = [&](int64_t i) { return ops::squeeze(ops::slice(x, -1, i, 1), -1); };
+  return {part(0), part(1)};
+}
+Tensor view_as_real(const Complex& x) { return ops::stack({x.first, x.second}, x.first.rank()); }
 
 }  // namespace keel::keras_ops

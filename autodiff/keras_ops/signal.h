@@ -11,6 +11,12 @@ namespace keel::keras_ops {
 
 // The real and the imaginary part.
 using Complex = std::pair<Tensor, Tensor>;
+// Returns the numbers with these magnitudes and angles.
+Complex polar(const Tensor& abs_, const Tensor& angle);
+// Convert between complex numbers and pairs of real numbers in the last axis, which view_as_complex
+// requires to have dimension 2 (else ValueError).
+Complex view_as_complex(const Tensor& x);
+Tensor view_as_real(const Complex& x);
 
 // Return Fourier transforms.
 Complex fft(const Complex& x);    // along the last axis

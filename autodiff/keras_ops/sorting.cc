@@ -1,6 +1,7 @@
 #include <keel/autodiff/keras_ops/sorting.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include <keel/autodiff/keras_ops/comparison.h>
@@ -138,30 +139,40 @@ Tensor digitize(const Tensor& x, const Tensor& bins) {
 std::vector<Tensor> nonzero(const Tensor& x) { return nonzero_as(x, DType::kInt32); }
 
 Unique unique(const Tensor& x, const UniqueOptions& options) {
-  if (options.axis && x.rank() != 1) {
-    throw NotImplementedError("unique: axis is supported for 1-D tensors only, received shape ",
-                              x.shape());
+  // Rows of one element if the tensor is flattened.
+  const Tensor rows = options.axis ? moveaxis(x, {*options.axis}, {0}) : ravel(x);
+  const int64_t count = rows.dim(0);
+  const Shape inner = rows.shape().without(0);
+  const int64_t width = inner.size();
+  const std::vector<double> all = internal::doubles_of(rows);
+  std::map<std::vector<double>, std::vector<int32_t>> positions;  // of each row, in order
+  for (int64_t i = 0; i < count; ++i) {
+    const auto begin = all.begin() + i * width;
+    positions[std::vector<double>(begin, begin + width)].push_back(static_cast<int32_t>(i));
   }
-  const std::vector<double> values = internal::doubles_of(x);
-  std::vector<double> distinct = values;
-  std::ranges::sort(distinct);
-  distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
-  const auto n = static_cast<int64_t>(distinct.size());
-  std::vector<int32_t> index(n, -1), inverse, counts(n);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto at = std::ranges::lower_bound(distinct, values[i]) - distinct.begin();
-    if (index[at] < 0) index[at] = static_cast<int32_t>(i);
-    inverse.push_back(static_cast<int32_t>(at));
-    ++counts[at];
+  std::vector<double> values;
+  std::vector<int32_t> index, counts, inverse(count);
+  for (const auto& [row, at] : positions) {
+    for (const int32_t i : at) inverse[i] = static_cast<int32_t>(index.size());
+    values.insert(values.end(), row.begin(), row.end());
+    index.push_back(at[0]);
+    counts.push_back(static_cast<int32_t>(at.size()));
   }
-  const int64_t size = options.size.value_or(n);
-  const double fill = options.fill_value.value_or(distinct.empty() ? 0 : distinct[0]);
-  distinct.resize(size, fill);
+  const int64_t size = options.size.value_or(std::ssize(index));
+  std::vector<double> fill(width, options.fill_value.value_or(0));
+  if (!options.fill_value && !index.empty()) std::copy_n(values.begin(), width, fill.begin());
+  for (auto i = std::ssize(index); i < size; ++i)
+    values.insert(values.end(), fill.begin(), fill.end());
+  values.resize(size * width);
   index.resize(size, 0);
   counts.resize(size, 0);
-  Unique out = {.values = Tensor::from(distinct, {size}).cast(x.dtype())};
+  Tensor distinct = Tensor::from(values, Shape{size} + inner).cast(x.dtype());
+  if (options.axis) distinct = moveaxis(distinct, {0}, {*options.axis});
+  Unique out = {.values = distinct};
   if (options.return_index) out.index = Tensor::from(index, {size});
-  if (options.return_inverse) out.inverse = Tensor::from(inverse, x.shape());
+  if (options.return_inverse) {
+    out.inverse = Tensor::from(inverse, options.axis ? Shape{count} : x.shape());
+  }
   if (options.return_counts) out.counts = Tensor::from(counts, {size});
   return out;
 }

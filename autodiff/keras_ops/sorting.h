@@ -16,7 +16,8 @@ Tensor sort(const Tensor& x, int axis = -1);
 Tensor argsort(const Tensor& x, int axis = -1);
 // Returns positions such that element kth is the one of sort(), smaller ones before it.
 Tensor argpartition(const Tensor& x, int64_t kth, int axis = -1);
-// Returns the k greatest elements of the last axis, in order, and their positions.
+// Returns the k greatest elements of the last axis, in order, and their positions. `sorted` and
+// `is_stable` have no effect: the result is always sorted, and equal elements keep their order.
 std::pair<Tensor, Tensor> top_k(const Tensor& x, int64_t k, bool sorted = true,
                                 bool is_stable = true);
 // Returns whether fewer than k predictions of a row exceed that of the target.
@@ -37,7 +38,7 @@ struct Unique {
   Tensor values = {};   // in increasing order
   Tensor index = {};    // the first position of each value
   Tensor inverse = {};  // for each element the position of its value
-  Tensor counts = {};   // of each value
+  Tensor counts = {};   // number of occurrences of each value
 };
 // The optional arguments of unique().
 struct UniqueOptions {
@@ -45,11 +46,12 @@ struct UniqueOptions {
   bool return_index = false;              // fill Unique::index
   bool return_inverse = false;            // fill Unique::inverse
   bool return_counts = false;             // fill Unique::counts
-  Axis axis = {};                         // only 1-D tensors can have an axis
+  Axis axis = {};                         // compare slices of this axis; unset: elements
   std::optional<int64_t> size = {};       // pad or cut the values to this number
   std::optional<double> fill_value = {};  // for padding; the smallest value by default
 };
-// Returns the distinct values of x, which is flattened.
+// Returns the distinct elements of x, which is flattened, or the distinct slices of an axis, in
+// lexicographic order.
 Unique unique(const Tensor& x, const UniqueOptions& options = {});
 
 // ---- Selection.

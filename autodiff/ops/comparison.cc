@@ -193,7 +193,9 @@ class OnesLike final : public Op {
   OnesLike() : Op("OnesLike") {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    if (in[0].dtype == DType::kString) throw TypeError("ones_like: strings are not supported");
+    if (in[0].dtype == DType::kString) {
+      throw TypeError("ones_like: strings are not supported; pass a numeric or bool tensor");
+    }
     return {in[0]};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {

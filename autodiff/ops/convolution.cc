@@ -14,8 +14,8 @@ namespace {
 using ops::SpatialWindow;
 using ops::SpatialWindows;
 
-// What the three ops have in common. Each is linear in both of its inputs, and each is the gradient
-// of the two others.
+// Base class of the three ops. Each is linear in both of its inputs, and each is the gradient of
+// the two others.
 class ConvolutionBase : public Op {
  public:
   struct Settings {
@@ -51,8 +51,10 @@ class ConvolutionBase : public Op {
                 kernel.fully_defined();
     for (int i = 0; fits && i < spatial_axes(); ++i) fits = kernel[i] == settings_.windows[i].size;
     if (fits && (settings_.depthwise || kernel[-1] % settings_.groups == 0)) return;
-    throw ValueError(caller(), ": kernel of shape ", kernel, " does not fit windows over ",
-                     spatial_axes(), " axes and ", settings_.groups, " groups");
+    throw ValueError(caller(), ": the kernel must have ", spatial_axes(),
+                     " spatial axes with the sizes of the windows, input channels and filters, of "
+                     "which there must be a multiple of ",
+                     settings_.groups, "; received shape ", kernel);
   }
   void check_input(const char* what, const Shape& x, int64_t channels) const {
     if (x.rank() == spatial_axes() + 2 && (x[-1] == channels || x[-1] == kUnknown)) return;
@@ -129,8 +131,9 @@ class ConvolutionOp final : public ConvolutionBase {
     check_kernel(in[1].shape);
     check_input("input", in[0].shape, channels(in[1].shape));
     if (in.size() == 3 && in[2].shape != Shape{filters(in[1].shape)}) {
-      throw ValueError(caller(), ": kernel of shape ", in[1].shape,
-                       " does not match bias of shape ", in[2].shape);
+      throw ValueError(caller(),
+                       ": the bias must have one value for each filter of a kernel of shape ",
+                       in[1].shape, ", received shape ", in[2].shape);
     }
     return {{.shape = output_shape(in[0].shape, in[1].shape), .dtype = in[0].dtype}};
   }
@@ -197,7 +200,7 @@ class TransposedConvolution final : public ConvolutionBase {
     const Shape x = input_shape(dy, kernel);
     if (!compatible(output_shape(x, kernel), dy)) {
       throw ValueError(caller(), ": an input of shape ", dy, " does not match a result of shape ",
-                       x);
+                       x, "; pass the sizes that the convolution had");
     }
     return {{.shape = x, .dtype = in[0].dtype}};
   }

@@ -227,10 +227,12 @@ class Dense final : public Op {
     const bool fits = x.rank() >= 2 && kernel.rank() == 2 &&
                       (x[-1] == kernel[0] || x[-1] == kUnknown || kernel[0] == kUnknown);
     if (!fits)
-      throw ValueError("dense: input of shape ", x, " does not match kernel of shape ", kernel);
+      throw ValueError(
+          "dense: the last dimension of the input must be the first of the kernel of shape ",
+          kernel, ", received shape ", x);
     if (in.size() == 3 && in[2].shape != Shape{kernel[1]}) {
-      throw ValueError("dense: kernel of shape ", kernel, " does not match bias of shape ",
-                       in[2].shape);
+      throw ValueError("dense: the bias must have the last dimension of the kernel of shape ",
+                       kernel, ", received shape ", in[2].shape);
     }
     return {{.shape = x.drop_last() + Shape{kernel[1]}, .dtype = in[0].dtype}};
   }

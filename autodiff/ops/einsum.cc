@@ -88,7 +88,7 @@ class Einsum final : public Op {
         if (dim == kUnknown) dim = shape[i];
         if (shape[i] != kUnknown && shape[i] != dim) {
           throw ValueError("einsum: shapes ", a, " and ", b, " do not match the equation ",
-                           equation_.text());
+                           equation_.text(), "; axes with one letter must have one length");
         }
       }
     };

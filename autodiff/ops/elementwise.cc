@@ -448,7 +448,8 @@ class Cast final : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (in[0].dtype == DType::kString || dtype_ == DType::kString) {
-      throw TypeError("cast: cannot convert ", in[0].dtype, " to ", dtype_);
+      throw TypeError("cast: cannot convert ", in[0].dtype, " to ", dtype_,
+                      "; strings cannot be cast");
     }
     return {{.shape = in[0].shape, .dtype = dtype_}};
   }

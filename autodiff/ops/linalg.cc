@@ -105,7 +105,8 @@ class MatMul final : public Op {
   }
   [[noreturn]] void throw_incompatible(const Shape& a, const Shape& b) const {
     throw ValueError("matmul: incompatible shapes ", a, transpose_a_ ? " transposed" : "", " and ",
-                     b, transpose_b_ ? " transposed" : "");
+                     b, transpose_b_ ? " transposed" : "",
+                     "; the last dimension of the first must be the second last of the other");
   }
 
   Tensor gradient_a(const Tensor& b, const Tensor& dc) const {

@@ -17,8 +17,10 @@ using ops::PoolingRanges;
 Shape pooled_shape(const char* caller, const Shape& x, const PoolingRanges& ranges) {
   const int axes = static_cast<int>(ranges.size());
   if (axes < 1 || axes > 3 || x.rank() != axes + 2) {
-    throw ValueError(caller, ": ranges for ", axes, " spatial axes do not match an input of shape ",
-                     x);
+    throw ValueError(caller,
+                     ": requires ranges for 1 to 3 spatial axes and an input with two more axes, "
+                     "received ranges for ",
+                     axes, " and shape ", x);
   }
   Shape out = x;
   for (int i = 0; i < axes; ++i) {
@@ -27,7 +29,8 @@ Shape pooled_shape(const char* caller, const Shape& x, const PoolingRanges& rang
                           (x[i + 1] == kUnknown || range.end <= x[i + 1]);
       if (inside) continue;
       throw ValueError(caller, ": the range [", range.begin, ", ", range.end, ") of spatial axis ",
-                       i, " is empty or outside an input of shape ", x);
+                       i, " is empty or outside an input of shape ", x,
+                       "; pass ranges within the input");
     }
     out = out.with(i + 1, std::ssize(ranges[i]));
   }

@@ -17,10 +17,13 @@ std::vector<bool> reduced_axes(const char* caller, const Shape& x, const std::ve
   std::vector<bool> reduced(x.rank(), axes.empty());
   for (int axis : axes) {
     if (axis < -x.rank() || axis >= x.rank()) {
-      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", x);
+      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", x,
+                       "; pass an axis in [-rank, rank)");
     }
     const int at = axis < 0 ? axis + x.rank() : axis;
-    if (reduced[at]) throw ValueError(caller, ": axis ", axis, " is listed twice");
+    if (reduced[at]) {
+      throw ValueError(caller, ": axis ", axis, " is listed twice; list each axis once");
+    }
     reduced[at] = true;
   }
   return reduced;
@@ -411,7 +414,10 @@ class SumTo final : public Op {
       if (out[-i] == kUnknown) out = out.with(-i, x[-i]);
     }
     const bool fits = out.rank() <= x.rank() && compatible(broadcast_shapes(out, x, "sum_to"), x);
-    if (!fits) throw ValueError("sum_to: shape ", x, " cannot result from broadcasting ", shape_);
+    if (!fits) {
+      throw ValueError("sum_to: shape ", x, " cannot result from broadcasting ", shape_,
+                       "; pass a shape that broadcasts to it");
+    }
     return out;
   }
 

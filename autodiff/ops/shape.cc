@@ -4,6 +4,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -34,7 +35,7 @@ class Reshape final : public Reshaping {
  public:
   explicit Reshape(const Shape& shape) : Reshaping("Reshape"), shape_(shape) {
     if (std::ranges::count(shape.dims(), kUnknown) > 1) {
-      throw ValueError("reshape: at most one dimension may be unknown, received ", shape);
+      throw ValueError("reshape: at most one dimension must be -1, received ", shape);
     }
   }
 
@@ -58,7 +59,7 @@ class Reshape final : public Reshaping {
     return shape_.with(axis, x.size() / known);
   }
   [[noreturn]] void throw_incompatible(const Shape& x) const {
-    throw ValueError("reshape: cannot reshape ", x, " to ", shape_);
+    throw ValueError("reshape: cannot reshape ", x, " to ", shape_, "; the sizes must be equal");
   }
 
   const Shape shape_;
@@ -72,7 +73,8 @@ class ExpandDims final : public Reshaping {
   Shape target(const Shape& x) const override {
     const int at = axis_ < 0 ? axis_ + x.rank() + 1 : axis_;
     if (at < 0 || at > x.rank()) {
-      throw ValueError("expand_dims: axis ", axis_, " is out of range for shape ", x);
+      throw ValueError("expand_dims: axis ", axis_, " is out of range for shape ", x,
+                       "; pass an axis in [-rank - 1, rank]");
     }
     return x.inserted(at, 1);
   }
@@ -171,10 +173,8 @@ std::vector<int> normalized_permutation(const Shape& x, std::span<const int> per
   std::vector<int> all(x.rank());
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all) {
-    std::string text;
-    for (int axis : permutation) text += (text.empty() ? "" : ", ") + std::to_string(axis);
-    throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {", text,
-                     "}");
+    throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {",
+                     joined(permutation, [](int axis) { return std::to_string(axis); }), "}");
   }
   return out;
 }
@@ -251,7 +251,10 @@ class BroadcastTo final : public Op {
     }
     const bool fits =
         x.rank() <= out.rank() && compatible(broadcast_shapes(x, out, "broadcast_to"), out);
-    if (!fits) throw ValueError("broadcast_to: cannot broadcast ", x, " to ", shape_);
+    if (!fits) {
+      throw ValueError("broadcast_to: cannot broadcast ", x, " to ", shape_,
+                       "; each dimension must be equal or 1");
+    }
     return out;
   }
 
@@ -303,7 +306,7 @@ class Concat final : public Op {
       if (!compatible(part.shape.rank() == first.rank() ? part.shape.with(axis, kUnknown) : Shape(),
                       first.with(axis, kUnknown))) {
         throw ValueError("concat: shapes ", first, " and ", part.shape,
-                         " differ in more than axis ", axis_);
+                         " differ in more than axis ", axis_, "; only this axis may differ");
       }
       for (int i = 0; i < out.rank(); ++i) {
         const int64_t dim = part.shape[i];
@@ -385,7 +388,7 @@ class Slice final : public Op {
                       (dim == kUnknown || begin_ + std::max<int64_t>(size_, 0) <= dim);
     if (!fits) {
       throw ValueError("slice: ", size_, " elements from ", begin_, " are out of bounds of axis ",
-                       axis_, " of ", x);
+                       axis_, " of ", x, "; pass a range within the axis");
     }
     if (size_ != kUnknown) return size_;
     return dim == kUnknown ? kUnknown : dim - begin_;
@@ -443,8 +446,8 @@ class Split final : public Op {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     const int64_t dim = in[0].shape[axis_];
     if (dim != kUnknown && dim % parts_ != 0) {
-      throw ValueError("split: axis ", axis_, " of ", in[0].shape, " cannot be divided into ",
-                       parts_, " equal parts");
+      throw ValueError("split: the length of axis ", axis_, " of ", in[0].shape,
+                       " must be a multiple of the number of parts, received ", parts_);
     }
     const Shape part = in[0].shape.with(axis_, dim == kUnknown ? kUnknown : dim / parts_);
     return std::vector<TensorSpec>(parts_, {.shape = part, .dtype = in[0].dtype});

@@ -68,6 +68,7 @@ class Gather final : public Op {
     const auto n = static_cast<int64_t>(ids.size());
     if (out.size() == 0) return {out};
     visit_any(params.dtype(), [&]<class T>(const T&) {
+      // The rows of a variable may lie between those of its slots, `step` elements apart.
       const auto [from, step] = params.rows<T>();
       T* to = out.mutable_data<T>().data();
       if constexpr (std::floating_point<T>) {
@@ -145,8 +146,8 @@ class ScatterSum final : public Op {
     check_rank("scatter_sum", "values", values, shape_.rank());
     check_one_length("scatter_sum", "ids", ids, "values", values);
     if (!compatible(values.with(0, kUnknown), shape_.with(0, kUnknown))) {
-      throw ValueError("scatter_sum: rows of values with shape ", values,
-                       " do not match the rows of shape ", shape_);
+      throw ValueError("scatter_sum: rows of values must have the shape of rows of ", shape_,
+                       ", received values of shape ", values);
     }
     return {{.shape = shape_, .dtype = in[1].dtype}};
   }
@@ -284,10 +285,12 @@ class EmbeddingPool final : public Op {
         dispatch1(Unpool(combiner_, args.inputs[1].size()),
                   with_weights({args.output_gradients[0].dense(), args.inputs[2]}, weights));
     std::vector<Gradient> out(args.inputs.size());
+    // A dense gradient would have the size of the table.
     out[0] = IndexedSlices{
         .ids = args.inputs[1], .values = values, .dense_shape = args.input_specs[0].shape};
     return out;
   }
+  // The gradient reads the ids, the splits and the weights, but not the table.
   Retain retain() const override { return {.inputs = 14, .outputs = 0}; }
 
  private:

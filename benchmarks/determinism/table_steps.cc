@@ -108,7 +108,7 @@ void TableSteps::make_replica(int replica) {
   fill(gradient.data(), n, 1e-3F);
   me.gradients.assign(work_.rows.size(), gradient);
   me.found.assign(work_.rows.size(), std::vector<float>(n));
-  me.dealt.resize(replicas_count_);
+  me.routed.resize(replicas_count_);
   me.gradient_tensors.assign(work_.rows.size(), Tensor::from(gradient, {samples, work_.dim}));
 }
 
@@ -127,41 +127,41 @@ void TableSteps::fixed_step(int replica, int batch) {
                  std::vector(work_.rows.size(), step));
 }
 
-void TableSteps::deal(Replica& me, int batch) {
-  for (Dealt& dealt : me.dealt) {
-    dealt.ends.clear();
-    dealt.size = 0;
+void TableSteps::route_rows(Replica& me, int batch) {
+  for (RoutedIds& routed : me.routed) {
+    routed.ends.clear();
+    routed.size = 0;
   }
   for (size_t t = 0; t < tables_.size(); ++t) {
     const Bags& bags = me.bags[batch][t];
     const int64_t most = bags.samples * work_.bag;
-    for (Dealt& dealt : me.dealt) {
-      const auto room = static_cast<size_t>(dealt.size + most);
-      if (dealt.ids.size() >= room) continue;
-      dealt.ids.resize(2 * room);
-      dealt.samples.resize(2 * room);
+    for (RoutedIds& routed : me.routed) {
+      const auto room = static_cast<size_t>(routed.size + most);
+      if (routed.ids.size() >= room) continue;
+      routed.ids.resize(2 * room);
+      routed.samples.resize(2 * room);
     }
     const int64_t* id = bags.ids;
     for (int64_t s = 0; s < bags.samples; ++s) {
       for (int64_t i = 0; i < work_.bag; ++i, ++id) {
-        Dealt& to = me.dealt[owner_of(*id, replicas_count_)];
+        RoutedIds& to = me.routed[owner_of(*id, replicas_count_)];
         to.ids[to.size] = *id;
         to.samples[to.size++] = static_cast<uint32_t>(s);
       }
     }
-    for (Dealt& dealt : me.dealt) dealt.ends.push_back(dealt.size);
+    for (RoutedIds& routed : me.routed) routed.ends.push_back(routed.size);
   }
 }
 
 // The contributions of all replicas for the rows of one owner, starting with its own.
 void TableSteps::collect(Replica& me, int owner, size_t table) {
-  const auto dealt_by = [&](int k) -> const Replica& {
+  const auto replica_at = [&](int k) -> const Replica& {
     return replicas_[(owner + k) % replicas_count_];
   };
   int64_t most = 1;
   for (int k = 0; k < replicas_count_; ++k) {
-    const Dealt& dealt = dealt_by(k).dealt[owner];
-    most += dealt.ends[table] - dealt.begin(table);
+    const RoutedIds& routed = replica_at(k).routed[owner];
+    most += routed.ends[table] - routed.begin(table);
   }
   Sums& sums = me.owned;
   const size_t places = std::bit_ceil(static_cast<size_t>(2 * most));
@@ -170,11 +170,11 @@ void TableSteps::collect(Replica& me, int owner, size_t table) {
   const int64_t dim = work_.dim;
   if (std::ssize(sums.values) < most * dim) sums.values.resize(most * dim);
   for (int k = 0; k < replicas_count_; ++k) {
-    const Dealt& dealt = dealt_by(k).dealt[owner];
-    const float* gradients = dealt_by(k).gradients[table].data();
-    for (int64_t i = dealt.begin(table); i < dealt.ends[table]; ++i) {
-      const int64_t id = dealt.ids[i];
-      const float* __restrict gradient = gradients + dealt.samples[i] * dim;
+    const RoutedIds& routed = replica_at(k).routed[owner];
+    const float* gradients = replica_at(k).gradients[table].data();
+    for (int64_t i = routed.begin(table); i < routed.ends[table]; ++i) {
+      const int64_t id = routed.ids[i];
+      const float* __restrict gradient = gradients + routed.samples[i] * dim;
       size_t at = place_of(id) & (places - 1);
       while (sums.places[at] >= 0 && sums.ids[sums.places[at]] != id) at = (at + 1) & (places - 1);
       if (sums.places[at] < 0) {
@@ -195,18 +195,18 @@ void TableSteps::free_step(int replica, int batch) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     tables_[t].look_up(me.bags[batch][t], kernels::Combiner::kSum, me.found[t].data());
   }
-  deal(me, batch);
-  strategy_.communicator().barrier("dealt");
+  route_rows(me, batch);
+  strategy_.communicator().barrier("routed ids");
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!work_.adagrad) {
       const int64_t row_step = tables_[t].memory().row_bytes / static_cast<int64_t>(sizeof(float));
       for (int k = 0; k < replicas_count_; ++k) {
         const Replica& from = replicas_[(replica + k) % replicas_count_];
-        const Dealt& dealt = from.dealt[replica];
-        const int64_t first = dealt.begin(t);
+        const RoutedIds& routed = from.routed[replica];
+        const int64_t first = routed.begin(t);
         // The table returns const rows, but the caller may write those of this table.
         step_rows(const_cast<float*>(tables_[t].row(0)), row_step, work_.dim,
-                  dealt.ids.data() + first, dealt.samples.data() + first, dealt.ends[t] - first,
+                  routed.ids.data() + first, routed.samples.data() + first, routed.ends[t] - first,
                   from.gradients[t].data(), static_cast<float>(step_.learning_rate));
       }
       continue;

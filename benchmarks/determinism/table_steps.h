@@ -35,7 +35,7 @@ class TableSteps {
 
  private:
   // The ids of one replica for one owner, and the samples that contain them, table after table.
-  struct Dealt {
+  struct RoutedIds {
     std::vector<int64_t> ids;
     std::vector<uint32_t> samples;
     std::vector<int64_t> ends;  // by table
@@ -57,7 +57,7 @@ class TableSteps {
     std::vector<std::vector<kernels::Bags>> bags;  // by batch and table
     std::vector<std::vector<float>> gradients;     // by table: [samples, dim]
     std::vector<std::vector<float>> found;         // likewise
-    std::vector<Dealt> dealt;                      // by owner
+    std::vector<RoutedIds> routed;                 // by owner
     Sums owned;
   };
 
@@ -66,7 +66,7 @@ class TableSteps {
   void make_replica(int replica);
   void fixed_step(int replica, int batch);
   void free_step(int replica, int batch);
-  void deal(Replica& me, int batch);
+  void route_rows(Replica& me, int batch);
   void collect(Replica& me, int owner, size_t table);
 
   const ClickWork& work_;

@@ -40,7 +40,7 @@ class EngineTable {
   std::vector<float> looked_up() const;
 
  private:
-  using Replicas = std::vector<distribute::FeatureBatch>;  // of one batch
+  using Replicas = std::vector<distribute::FeatureBatch>;  // the batch of each replica
 
   void run(const std::function<void(distribute::Communicator&, int replica)>& body);
   const Replicas& next_batch();

@@ -16,7 +16,7 @@ struct GrowthSetting {
   int64_t vocabulary = 1'000'000;  // rows of each table
   int64_t samples = 2048;
   int tables = 1;
-  int replicas = 1;  // of the TPU strategy
+  int replicas = 1;  // replicas of the TPU strategy
 
   // Returns the number of slot variables of the optimizer.
   int slots() const;

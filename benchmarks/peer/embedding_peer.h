@@ -21,8 +21,8 @@ constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-7;
 
 struct EmbeddingPeerOptions {
   float* table = nullptr;  // [rows, dim], owned by the caller
-  // Also owned by the caller, filled with their initial values: accumulator; momentum and velocity;
-  // accumulator and linear.
+  // The slots, owned by the caller and filled with their initial values: accumulator; momentum and
+  // velocity; accumulator and linear.
   float* slots[2] = {};
   int64_t rows = 0, dim = 0;
   kernels::Combiner combiner = kernels::Combiner::kSum;  // not kSqrtN

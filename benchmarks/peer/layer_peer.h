@@ -8,7 +8,7 @@
 
 namespace keel::bench {
 
-// What is compared. Inputs have the channels last.
+// The compared work. Inputs have the channels last.
 struct LayerWork {
   std::string layer;           // Keras's class name, or "ResNet"
   std::vector<int64_t> input;  // [batch, ...]

@@ -22,7 +22,7 @@ at::Tensor copy_of(const std::vector<int64_t>& values, at::IntArrayRef shape) {
 struct Inputs {
   at::Tensor numbers, labels;
   std::vector<at::Tensor> ids;      // by column, or one for all: by sample, then by column
-  std::vector<at::Tensor> offsets;  // of bags
+  std::vector<at::Tensor> offsets;  // offsets of bags
 };
 
 class Autocast {  // products in bfloat16 while alive

@@ -19,14 +19,14 @@ double stream_copy_gbps(int threads);  // bytes read plus bytes written
 // Returns the bytes of rows per second that uniform ids can read from a table.
 double gather_gbps(const float* table, int64_t rows, int64_t dim, int threads);
 
-// The same work as contenders, for measuring in alternation with the compared work.
+// The work of the limits as contenders, measured in alternation with the compared work.
 struct PeakWork {
   Contender contender;
   double flops = 0;  // per call
 };
 PeakWork peak_work(int threads);
 PeakWork peak_bfloat16_work(int threads);  // 0 flops: none in the target
-// How many rows ahead rows are prefetched, and into which cache (L1 or L2).
+// The number of rows that prefetching is ahead, and its target (L1 or L2).
 struct RowDistance {
   int64_t rows = 0;
   bool into_l2 = false;

@@ -9,7 +9,7 @@ namespace keel::bench {
 struct Options {
   bool quick = false;     // a subset that ends within a minute
   bool json = false;      // print one object instead of a table
-  int threads = 1;        // of Keel and of the peer
+  int threads = 1;        // threads of Keel and of the peer
   std::string only = {};  // only cases whose names contain this text
 
   bool wants(std::string_view case_name) const {

@@ -72,7 +72,8 @@ void check_product(const std::string& what, std::span<const int64_t> sizes) {
   int64_t product = 1;
   for (int64_t size : sizes) {
     if (size > 0 && product > std::numeric_limits<int64_t>::max() / size) {
-      throw ValueError("EngineConfiguration: ", what, " is too large: its size overflows 64 bits");
+      throw ValueError("EngineConfiguration: ", what,
+                       " is too large: its size overflows 64 bits; use fewer rows or columns");
     }
     product *= size;
   }
@@ -120,7 +121,8 @@ void check(const Record& p) {
   }
   if (!Record::Mode_IsValid(p.mode()) || !Record::ShardingStrategy_IsValid(p.sharding_strategy())) {
     throw ValueError("EngineConfiguration: unknown mode ", static_cast<int>(p.mode()),
-                     " or unknown sharding_strategy ", static_cast<int>(p.sharding_strategy()));
+                     " or unknown sharding_strategy ", static_cast<int>(p.sharding_strategy()),
+                     "; use the values of the message definition");
   }
 }
 
@@ -146,7 +148,8 @@ Record parsed(const std::string& record) {
   Record out;
   if (!out.ParseFromString(record)) {
     throw ValueError("EngineConfiguration: received ", record.size(),
-                     " bytes that are not a serialized TPUEmbeddingConfiguration");
+                     " bytes that are not a serialized TPUEmbeddingConfiguration; pass the bytes "
+                     "of SerializeAsString()");
   }
   return out;
 }

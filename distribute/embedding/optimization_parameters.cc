@@ -129,7 +129,8 @@ void write_rule(const EngineTable& table, proto::OptimizationParameters& out) {
                       LaPropRule, F2ARule, CustomRule>(*rule, table.update.lazy, out);
   if (!known || (!table.update.lazy && !out.has_adam())) {
     throw ValueError("EngineConfiguration: table '", table.name,
-                     "' has an update rule that embedding engines do not support");
+                     "' has an update rule that embedding engines do not support; use the "
+                     "optimizer of a parameters class");
   }
 }
 

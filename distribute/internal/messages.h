@@ -11,13 +11,13 @@
 
 namespace keel::distribute {
 
-constexpr int64_t kAlignment = 16;  // of the header and of each part, in bytes
+constexpr int64_t kAlignment = 16;  // alignment of the header and of each part, in bytes
 
 // The header of a message from one process to another. The sizes of the parts follow it.
 struct Header {
-  int64_t bytes = 0;  // of the whole message, including this header
+  int64_t bytes = 0;  // size of the whole message, including this header
   int64_t parts = 0;
-  uint64_t hash = 0;  // of the complete label, which `what` may truncate
+  uint64_t hash = 0;  // hash of the complete label, which `what` may truncate
   std::array<char, 104> what = {};
 };
 static_assert(sizeof(Header) % kAlignment == 0);

@@ -7,8 +7,8 @@
 namespace keel::distribute {
 namespace {
 
-// How long a replica spins before it sleeps, if a worker is idle. Events expected soon occur within
-// this time or much later; spinning five times as long gained nothing.
+// The time for which a replica spins before it sleeps, if a worker is idle. Events expected soon
+// occur within this time or much later; spinning five times as long gained nothing.
 constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace
@@ -20,17 +20,17 @@ ReplicaScheduler::ReplicaScheduler(int replicas, int workers)
   ready_.reserve(2 * static_cast<size_t>(replicas));
 }
 
-// Adds `turns` to the number of turns on the replica's processor.
-void ReplicaScheduler::count(const Replica& replica, int turns) {
+// Adds `slots` to the number of slots on the replica's processor.
+void ReplicaScheduler::count(const Replica& replica, int slots) {
   const int processor = replica.affinity.processor();
   if (processor == ThreadAffinity::kNowhere) return;
-  int& here = turns_on_[processor];
+  int& here = slots_on_[processor];
   busy_ -= here > 0 ? 1 : 0;
-  here += turns;
+  here += slots;
   busy_ += here > 0 ? 1 : 0;
 }
 
-void ReplicaScheduler::release_turn_of(int replica) {
+void ReplicaScheduler::release_slot_of(int replica) {
   count(replicas_[replica], -1);
   replicas_[replica].affinity.update();
   ++free_;
@@ -71,7 +71,7 @@ void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
     Replica& next = take_ready(here);
     if (next.sleeps) choose_processor(next, here, free_ == 1 || ready_.empty());
     count(next, 1);
-    next.has_turn.store(true, std::memory_order_release);
+    next.has_slot.store(true, std::memory_order_release);
     if (next.sleeps && end != sleepers.end()) {
       *end++ = &next;
     } else if (next.sleeps) {
@@ -86,14 +86,14 @@ void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
 }
 
 void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
-  release_turn_of(replica);
+  release_slot_of(replica);
   const bool worker_is_idle = ready_.empty();
   dispatch(lock, true);
   // Spinning avoids the cost of waking up. It is useless if another replica now uses the worker.
   if (soon && worker_is_idle) {
     const auto until = std::chrono::steady_clock::now() + kBusyWait;
-    const std::atomic<bool>& has_turn = replicas_[replica].has_turn;
-    while (!has_turn.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) {
+    const std::atomic<bool>& has_slot = replicas_[replica].has_slot;
+    while (!has_slot.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) {
     }
   }
   lock.lock();
@@ -103,16 +103,16 @@ void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
 void ReplicaScheduler::wait_for_first(Lock& lock, int replica) {
   Replica& me = replicas_[replica];
   me.sleeps = true;
-  me.woken.wait(lock, [&me] { return me.has_turn.load(std::memory_order_relaxed); });
+  me.woken.wait(lock, [&me] { return me.has_slot.load(std::memory_order_relaxed); });
   me.sleeps = false;
-  me.has_turn.store(false, std::memory_order_relaxed);
+  me.has_slot.store(false, std::memory_order_relaxed);
   count(me, -1);
   me.affinity.update();
   count(me, 1);
 }
 
 void ReplicaScheduler::leave(Lock& lock, int replica) {
-  release_turn_of(replica);
+  release_slot_of(replica);
   dispatch(lock, true);
 }
 

@@ -353,7 +353,8 @@ TrafficByKind ThreadCommunicator::traffic() const { return rendezvous_->traffic;
 TrafficByKind ThreadCommunicator::traffic_of_rank(int rank) const {
   const int local = rank - placement_.first_local();
   if (local < 0 || local >= placement_.local()) {
-    throw ValueError("Communicator::traffic_of_rank: rank ", rank, " is not in this process");
+    throw ValueError("Communicator::traffic_of_rank: rank ", rank,
+                     " is not in this process; pass a rank of this process");
   }
   return rendezvous_->ranks[local].traffic;
 }

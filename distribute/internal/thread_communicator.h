@@ -2,7 +2,7 @@
 //
 // Replicas of a process synchronize and read each other's memory in place. With several processes,
 // the last replica of a process to arrive exchanges data with the other processes before any
-// replica of its process continues. A waiting replica gives its turn to compute to another one
+// replica of its process continues. A waiting replica gives its slot to another one
 // (replica_scheduler.h).
 #pragma once
 
@@ -81,7 +81,7 @@ class ThreadCommunicator final : public Communicator {
   };
   Elements owned_by(int first_rank, int end_rank, int64_t total) const;
   Elements owned_by_process(int process, int64_t total) const;
-  Elements my_share_of(Elements elements) const;  // divided among the local ranks
+  Elements local_part(Elements elements) const;  // divided among the local ranks
 
   // Steps of the collectives with several processes.
   std::vector<Parts> messages_for_processes(size_t turn) const;

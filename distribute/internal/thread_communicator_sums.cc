@@ -49,7 +49,7 @@ ThreadCommunicator::Elements ThreadCommunicator::owned_by_process(int process,
   return owned_by(placement_.first[process], placement_.first[process + 1], total);
 }
 
-ThreadCommunicator::Elements ThreadCommunicator::my_share_of(Elements elements) const {
+ThreadCommunicator::Elements ThreadCommunicator::local_part(Elements elements) const {
   const int64_t me = local_rank();
   const int64_t ranks = placement_.local();
   return {elements.begin + elements.size() * me / ranks,
@@ -178,7 +178,7 @@ void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
     const Elements owned = owned_by_process(p, total);
-    const Elements share = my_share_of(owned);
+    const Elements share = local_part(owned);
     for_each_run(pieces, share.begin, share.end, kSumBlock,
                  [&](size_t i, int64_t at, int64_t n, int64_t offset) {
                    point_at_local(summands, i, at);
@@ -253,7 +253,7 @@ void ThreadCommunicator::write_from_process(int process, std::span<const std::sp
                                             int64_t total) {
   const Parts& parts = rendezvous_->incoming[process];
   const Elements owned = owned_by_process(process, total);
-  const Elements share = my_share_of(owned);
+  const Elements share = local_part(owned);
   size_t next = 0;
   for_each_run(pieces, owned.begin, owned.end, kWhole,
                [&](size_t i, int64_t at, int64_t n, int64_t offset) {

@@ -130,7 +130,7 @@ std::vector<int64_t> hidden_units() {
 
 void check_flags() {
   if (flags.resume && flags.checkpoint_dir.empty()) {
-    throw ValueError("--resume needs --checkpoint_dir");
+    throw ValueError("--resume requires --checkpoint_dir");
   }
   hidden_units();
 }
@@ -319,7 +319,7 @@ int run() {
   return 0;
 }
 
-void add_options(tool::CommandLine& line) {
+void add_model_options(tool::CommandLine& line) {
   line.option("--data", &flags.data,
               "folder with schema.json, train.csv and test.csv, or 'synthetic'; schema.json may "
               "name other files, a delimiter, and the columns of files without a header line",
@@ -332,6 +332,9 @@ void add_options(tool::CommandLine& line) {
   line.option("--workers", &flags.workers,
               "worker threads per process; 0: one per processor of the process",
               {.limits = {.least = 0}});
+}
+
+void add_training_options(tool::CommandLine& line) {
   line.option("--validation_split", &flags.validation_split,
               "fraction of the training rows held out to choose the best epoch; 0: no validation, "
               "run all epochs and keep the last weights",
@@ -368,6 +371,9 @@ void add_options(tool::CommandLine& line) {
               {.limits = {.least = 2}});
   line.option("--seed", &flags.seed,
               "seed of weights, shuffling, dropout and the validation split");
+}
+
+void add_file_options(tool::CommandLine& line) {
   line.option("--checkpoint_dir", &flags.checkpoint_dir,
               "folder for checkpoints, including one when SIGINT or SIGTERM ends the training; "
               "empty: no checkpoints",
@@ -405,6 +411,8 @@ int main(int argc, char** argv) {
       "Under mpirun, with at least one host per process, it writes the same files.\n"
       "SIGINT and SIGTERM end the training in an orderly way with status 130 and 143; a second\n"
       "signal ends the program at once.");
-  keel::examples::add_options(line);
+  keel::examples::add_model_options(line);
+  keel::examples::add_training_options(line);
+  keel::examples::add_file_options(line);
   return keel::examples::run_program(line, argc, argv, keel::examples::run);
 }

@@ -72,7 +72,7 @@ decltype(auto) visit_floating(DType dtype, const char* caller, Fn&& fn) {
     case DType::kFloat64:
       return fn(double{});
     default:
-      throw TypeError(caller, ": needs float32 or float64, received ", dtype);
+      throw TypeError(caller, ": requires float32 or float64, received ", dtype);
   }
 }
 
@@ -92,7 +92,7 @@ decltype(auto) visit_numeric(DType dtype, const char* caller, Fn&& fn) {
     case DType::kUint8:
       return fn(uint8_t{});
     default:
-      throw TypeError(caller, ": needs a numeric dtype, received ", dtype);
+      throw TypeError(caller, ": requires a numeric dtype, received ", dtype);
   }
 }
 

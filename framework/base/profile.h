@@ -39,7 +39,7 @@ std::string_view name_of(Phase phase);
 // The time of all scopes of one phase and name.
 struct Row {
   Phase phase = Phase::kFramework;  // the kind of work
-  std::string name = {};            // of the op, table or scope
+  std::string name = {};            // name of the op, table or scope
   int64_t calls = 0;                // scopes that were closed
   double seconds = 0;               // excludes nested scopes; summed over threads
 };

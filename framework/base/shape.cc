@@ -21,7 +21,8 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size()
 int Shape::normalize_axis(int axis) const {
   const int positive = axis < 0 ? axis + rank_ : axis;
   if (positive < 0 || positive >= rank_) {
-    throw ValueError("Shape: axis ", axis, " is out of range for shape ", *this);
+    throw ValueError("Shape: axis ", axis, " is out of range for shape ", *this,
+                     "; pass an axis in [-rank, rank)");
   }
   return positive;
 }
@@ -29,9 +30,12 @@ int Shape::normalize_axis(int axis) const {
 int64_t Shape::size() const {
   int64_t product = 1;
   for (int64_t dim : dims()) {
-    if (dim == kUnknown) throw ValueError("Shape: the size of ", *this, " is unknown");
+    if (dim == kUnknown) {
+      throw ValueError("Shape: the size of ", *this,
+                       " is unknown; it must have no dimension of -1");
+    }
     if (__builtin_mul_overflow(product, dim, &product)) {
-      throw ValueError("Shape: the size of ", *this, " overflows 64 bits");
+      throw ValueError("Shape: the size of ", *this, " overflows 64 bits; use smaller dimensions");
     }
   }
   return product;
@@ -55,7 +59,8 @@ Shape Shape::without(int axis) const {
 Shape Shape::inserted(int axis, int64_t dim) const {
   const int at = axis < 0 ? axis + rank_ + 1 : axis;
   if (at < 0 || at > rank_) {
-    throw ValueError("Shape: axis ", axis, " is out of range for an insertion into shape ", *this);
+    throw ValueError("Shape: axis ", axis, " is out of range for an insertion into shape ", *this,
+                     "; pass an axis in [-rank - 1, rank]");
   }
   return slice(0, at) + Shape{dim} + slice(at, rank_);
 }
@@ -100,7 +105,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller) {
       out = std::max(x, y);
     } else {
       throw ValueError(caller, ": shapes ", a, " and ", b,
-                       " cannot be broadcast to a common shape");
+                       " cannot be broadcast to a common shape; each dimension must be equal or 1");
     }
   }
   return Shape(dims);

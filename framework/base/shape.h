@@ -82,8 +82,8 @@ enum class Layout : uint8_t {
 // dimensions are kUnknown. The shape of a ragged tensor is [batch, kUnknown, ...]; that of a sparse
 // tensor is its dense shape.
 struct TensorSpec {
-  Shape shape = {};                // of the dense equivalent; default: a scalar
-  DType dtype = DType::kFloat32;   // of the values
+  Shape shape = {};                // shape of the dense equivalent; default: a scalar
+  DType dtype = DType::kFloat32;   // dtype of the values
   Layout layout = Layout::kDense;  // how the values are stored
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;

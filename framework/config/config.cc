@@ -36,6 +36,7 @@ bool Config::boolean() const { return get<bool>(value_, *this, "a boolean"); }
 
 int64_t Config::integer() const {
   constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  // Other writers of JSON may write an integer as 3.0.
   const double* p = std::get_if<double>(&value_);
   if (p != nullptr && std::trunc(*p) == *p && *p >= -kEnd && *p < kEnd) {
     return static_cast<int64_t>(*p);
@@ -52,6 +53,8 @@ const std::string& Config::string() const { return get<std::string>(value_, *thi
 const Config::List& Config::items() const { return get<List>(value_, *this, "a list"); }
 const Config::Dict& Config::entries() const { return get<Dict>(value_, *this, "a dict"); }
 
+// A dict is a list of entries, which keeps the order of the keys in files. It is short enough for a
+// linear search.
 const Config* Config::find(const std::string& key) const {
   const Dict& all = entries();
   const auto it = std::ranges::find(all, key, &Dict::value_type::first);
@@ -60,7 +63,7 @@ const Config* Config::find(const std::string& key) const {
 
 const Config& Config::operator[](const std::string& key) const {
   if (const Config* found = find(key)) return *found;
-  throw ValueError("Config: key '", key, "' is missing");
+  throw ValueError("Config: key '", key, "' is missing; add it to the config");
 }
 
 void Config::set(const std::string& key, Config value) {
@@ -93,7 +96,7 @@ void decode(const Config& c, bool& v) { v = c.boolean(); }
 void decode(const Config& c, int& v) {
   const int64_t wide = c.integer();
   if (wide != static_cast<int>(wide))
-    throw TypeError("Config: ", wide, " does not fit into 32 bits");
+    throw TypeError("Config: ", wide, " does not fit into 32 bits; pass a smaller number");
   v = static_cast<int>(wide);
 }
 void decode(const Config& c, int64_t& v) { v = c.integer(); }
@@ -101,6 +104,7 @@ void decode(const Config& c, double& v) { v = c.number(); }
 void decode(const Config& c, std::string& v) { v = c.string(); }
 
 void decode(const Config& c, DType& v) {
+  // Keras writes a policy as {"class_name": "DTypePolicy", "config": {"name": "float32"}}.
   if (c.is_dict()) return decode(c["config"]["name"], v);
   v = dtype_from_name(c.string());
 }
@@ -115,8 +119,10 @@ void config_internal::reject_unknown_keys(const Config& config,
                                           const std::vector<std::string>& known,
                                           const std::string& caller) {
   for (const auto& [key, value] : config.entries()) {
+    // Keras writes null for options that are not set, also for options that do not exist here.
     if (!value.is_null() && std::ranges::find(known, key) == known.end()) {
-      throw ValueError(caller, ": unknown config key '", key, "'");
+      throw ValueError(caller, ": unknown config key '", key,
+                       "'; remove it from the config, or check its spelling");
     }
   }
 }

@@ -1,6 +1,6 @@
-#include <cctype>
+#include <keel/framework/config/configured.h>
 
-#include <keel/framework/config/registry.h>
+#include <cctype>
 
 namespace keel {
 

@@ -46,7 +46,8 @@ uint32_t next_code_point(const std::string& text, size_t& at) {
   }
   if (!valid || point < kSmallest[more] || point > 0x10FFFF ||
       (point >= 0xD800 && point < 0xE000)) {
-    throw ValueError("to_json: a string is not valid UTF-8: byte ", lead, " at offset ", at);
+    throw ValueError("to_json: a string is not valid UTF-8: byte ", lead, " at offset ", at,
+                     "; encode it as UTF-8");
   }
   at += more + 1;
   return point;
@@ -253,7 +254,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::ordered_json> {
 
   bool open(bool is_dict) {
     if (open_.size() == kMaxDepth) {
-      throw ValueError("parse_json: the text nests more than ", kMaxDepth, " levels");
+      throw ValueError("parse_json: the text nests more than ", kMaxDepth, " levels; flatten it");
     }
     open_.push_back({.is_dict = is_dict});
     return true;

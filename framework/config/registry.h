@@ -1,5 +1,4 @@
-// Registry<Base>: makes objects derived from Base from their class name and Config. Configured: the
-// type of options for which Keras accepts None, a name or an object (regularizers, constraints).
+// Registry<Base>: makes objects derived from Base from their class name and Config.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +6,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <typeindex>
+#include <utility>
 
 #include <keel/framework/config/config.h>
 
@@ -23,7 +25,7 @@ struct ClassName {
   char text[kSize] = {};  // ends with a zero
 };
 
-// What the files of Keras need to know about a class besides its config.
+// The facts about a class that files of Keras contain besides its config.
 struct ClassTraits {
   // The Python package that has a class of this name: "keras" or "keras_rs". "keel" means that only
   // this library has the class, so that Keras rejects files with it. Empty for classes of the user,
@@ -59,14 +61,15 @@ class Registry {
   // shared pointer, or T::Options with `fields` and a constructor from T::Options.
   template <class T>
   void add(ClassTraits traits = ClassTraits{.package = ""}) {
-    const auto make = [](const Config& config) -> std::shared_ptr<Base> {
-      if constexpr (requires { T::from_config(config); }) {
-        return T::from_config(config);
-      } else {
-        return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
-      }
-    };
-    add(T::kClassName, make, std::move(traits));
+    add(T::kClassName, maker_of<T>(), std::move(traits));
+  }
+  // Adds a class of the user under another name than T::kClassName, such as "Package>Class".
+  // Objects of this class are serialized under that name.
+  template <class T>
+  void add_as(const std::string& class_name) {
+    add(class_name, maker_of<T>());
+    const std::lock_guard lock(mutex_);
+    names_.insert_or_assign(std::type_index(typeid(T)), class_name);
   }
   // Adds several classes with the same traits.
   template <class... T>
@@ -80,16 +83,41 @@ class Registry {
     classes_[class_name] = {std::move(maker), std::move(traits)};
   }
 
+  // Adds a class, or replaces one, until the returned object is destroyed. Objects of several such
+  // calls must be destroyed in reverse order.
+  std::shared_ptr<const void> add_in_scope(const std::string& class_name, Maker maker) {
+    const std::lock_guard lock(mutex_);
+    const auto it = classes_.find(class_name);
+    const auto before = it == classes_.end() ? std::nullopt : std::optional<Entry>(it->second);
+    classes_[class_name] = {std::move(maker), ClassTraits{.package = ""}};
+    return {this, [class_name, before](Registry* registry) {
+              const std::lock_guard restoring(registry->mutex_);
+              registry->classes_.erase(class_name);
+              if (before) registry->classes_.emplace(class_name, *before);
+            }};
+  }
+  // Returns a maker of objects of class T.
+  template <class T>
+  static Maker maker_of() {
+    return [](const Config& config) -> std::shared_ptr<Base> {
+      if constexpr (requires { T::from_config(config); }) {
+        return T::from_config(config);
+      } else {
+        return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
+      }
+    };
+  }
+
   // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
   // the constructor.
-  std::shared_ptr<Base> make(const std::string& class_name, const Config& config) const {
+  std::shared_ptr<Base> make(const std::string& name, const Config& config) const {
     // The maker is called without the lock, so that it may use the registry itself.
     Maker maker;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = classes_.find(class_name);
+      const auto it = classes_.find(name);
       if (it == classes_.end()) {
-        throw ValueError("unknown ", what_, " class '", class_name, "'; register it first");
+        throw ValueError("Registry: unknown ", what_, " class '", name, "'; register it first");
       }
       maker = it->second.maker;
     }
@@ -102,6 +130,12 @@ class Registry {
     std::vector<std::string> out;
     for (const auto& [name, entry] : classes_) out.push_back(name);
     return out;
+  }
+  // Returns the name under which an object is serialized: that of add_as(), or its class name.
+  std::string name_of(const Base& object) const {
+    const std::lock_guard lock(mutex_);
+    const auto it = names_.find(std::type_index(typeid(object)));
+    return it == names_.end() ? std::string(object.class_name()) : it->second;
   }
   // Returns the traits of a class, those of a user's class if the name is unknown.
   ClassTraits traits(const std::string& class_name) const {
@@ -116,61 +150,10 @@ class Registry {
     ClassTraits traits;
   };
   const std::string what_;
-  mutable std::mutex mutex_;  // guards classes_
+  mutable std::mutex mutex_;  // guards classes_ and names_
   std::map<std::string, Entry> classes_;
+  std::map<std::type_index, std::string> names_;  // of add_as()
 };
-
-// Converts a Keras name to a class name: "unit_norm" to "UnitNorm", "l1_l2" to "L1L2". Class names
-// are unchanged.
-std::string class_name_of(const std::string& name);
-
-// Holds an immutable object, which copies share, or nothing (None). Base must have virtual
-// functions class_name() and get_config(), and a static function registry() that returns the
-// registry of its classes.
-template <class Base>
-class Configured {
- public:
-  Configured() = default;  // nothing
-  // Make an object of the named class with default parameters. Throw ValueError if the name is
-  // unknown.
-  Configured(const char* name) : Configured(std::string(name)) {}            // NOLINT: implicit
-  Configured(const std::string& name) : Configured(name, Config::dict()) {}  // NOLINT: implicit
-  // Shares an object, or holds nothing if it is null.
-  explicit Configured(std::shared_ptr<const Base> object) : object_(std::move(object)) {}
-  // Makes an object of the named class. Throws ValueError if the name is unknown, and the
-  // exceptions of the class's constructor.
-  Configured(const std::string& name, const Config& config)
-      : object_(Base::registry().make(class_name_of(name), config)) {}
-
-  explicit operator bool() const { return object_ != nullptr; }
-  // Return the object. Must not be called if there is none.
-  const Base& operator*() const { return *object_; }
-  const Base* operator->() const { return object_.get(); }
-
- private:
-  std::shared_ptr<const Base> object_;
-};
-
-// Returns null or {"class_name": ..., "config": ...}.
-template <class Base>
-Config encode(const Configured<Base>& value) {
-  if (!value) return {};
-  return Config::dict({{"class_name", value->class_name()}, {"config", value->get_config()}});
-}
-
-// Reads the forms that encode() writes, or a name.
-template <class Base>
-void decode(const Config& config, Configured<Base>& value) {
-  if (config.is_null()) {
-    value = {};
-  } else if (config.is_string()) {
-    value = Configured<Base>(config.string());
-  } else {
-    const Config* inner = config.find("config");
-    value = Configured<Base>(config["class_name"].string(),
-                             inner == nullptr || inner->is_null() ? Config::dict() : *inner);
-  }
-}
 
 }  // namespace keel
 

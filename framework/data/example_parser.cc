@@ -19,7 +19,7 @@ struct ParsedFeature {
   DType dtype = DType::kFloat32;
   ListKind kind = ListKind::kMissing;
   Layout layout = Layout::kDense;
-  Shape shape = {};            // of a dense feature
+  Shape shape = {};            // shape of a dense feature
   int64_t count = 0;           // number of values of a dense feature
   Tensor default_values = {};  // tensor of shape `shape`, or empty
 };
@@ -97,7 +97,7 @@ class NameFinder {
 // The result of one feature for all examples of the batch.
 struct Column {
   Tensor dense;
-  void* elements = nullptr;      // of `dense`
+  void* elements = nullptr;      // elements of `dense`
   std::vector<ValueList> lists;  // the list of each example, unless the feature is dense
   Tensor row_splits;
   // The elements of row_splits; at first row_splits[i + 1] is the count of example i.
@@ -164,7 +164,11 @@ class Batch {
           if (f >= 0 && !find_list(feature, lists[f])) broken = &features_[f];
         });
     if (broken != nullptr) fail(i, *broken, "the bytes are malformed");
-    if (!whole) throw ValueError(kCaller, ": example ", i, ": the bytes are not a tf.Example");
+    if (!whole) {
+      throw ValueError(kCaller, ": example ", i,
+                       ": the bytes are not a tf.Example; pass the bytes of SerializeToString() or "
+                       "serialize_example()");
+    }
     for (size_t f = 0; f < features_.size(); ++f) read_feature(i, features_[f], lists[f], f);
   }
 

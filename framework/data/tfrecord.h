@@ -43,7 +43,7 @@ std::string serialize_example(const std::map<std::string, Tensor>& features);
 // dimensions [batch] + shape.
 struct FixedLenFeature {
   Shape shape = {};               // the shape of the values of one example; default: a scalar
-  DType dtype = DType::kFloat32;  // of the values
+  DType dtype = DType::kFloat32;  // dtype of the values
   // The value for examples in which the feature is missing: a scalar or a tensor of `shape`. If
   // empty, a missing feature is an error.
   Tensor default_value = {};
@@ -52,13 +52,13 @@ struct FixedLenFeature {
 // A feature with any number of values. Parsed to a sparse tensor [batch, n], where n is the largest
 // number of values of an example in the batch.
 struct VarLenFeature {
-  DType dtype = DType::kInt64;  // of the values
+  DType dtype = DType::kInt64;  // dtype of the values
 };
 
 // A feature with any number of values. Parsed to a ragged tensor, whose row i holds the values of
 // example i.
 struct RaggedFeature {
-  DType dtype = DType::kInt64;  // of the values
+  DType dtype = DType::kInt64;  // dtype of the values
 };
 
 // The specification of one feature.

@@ -14,7 +14,9 @@ constexpr int64_t kRowsPerBlock = 1024;
 
 Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(caller, ": only float32 tables of shape [rows, dim] can be quantized to int8");
+    throw ValueError(caller,
+                     ": only float32 tables of shape [rows, dim] can be quantized to int8; keep "
+                     "other weights in float32");
   }
   dim_ = table.dim(1);
   const int64_t row_bytes = kernels::Int8Row::bytes(dim_);
@@ -34,7 +36,8 @@ Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   for (const int64_t r : invalid_rows) {
     if (r < 0) continue;
     throw ValueError(caller, ": row ", r,
-                     " cannot be quantized to int8: it is not finite or its range exceeds float32");
+                     " cannot be quantized to int8: it is not finite or its range exceeds float32; "
+                     "check the weights");
   }
   bytes_ = std::move(bytes);
 }

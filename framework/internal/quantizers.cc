@@ -10,7 +10,9 @@ namespace keel {
 QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) {
   constexpr int64_t kRowsPerBlock = 1024;
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(caller, ": only float32 tables of shape [rows, dim] can be quantized to int8");
+    throw ValueError(caller,
+                     ": only float32 tables of shape [rows, dim] can be quantized to int8; keep "
+                     "other weights in float32");
   }
   const int64_t rows = table.dim(0), dim = table.dim(1);
   QuantizedTable out{.codes = Tensor::uninitialized({rows, dim}, DType::kInt8),
@@ -30,7 +32,8 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) 
   });
   for (const int64_t r : invalid_rows) {
     if (r >= 0)
-      throw ValueError(caller, ": row ", r, " cannot be quantized to int8: it is not finite");
+      throw ValueError(caller, ": row ", r,
+                       " cannot be quantized to int8: it is not finite; check the weights");
   }
   return out;
 }

@@ -14,7 +14,7 @@ namespace keel::internal {
 struct STFTOptions {
   std::string side = "real";                       // the part: "real" or "imag"
   std::optional<std::string> window = "hann";      // a name of cosine_window(); none: all 1
-  std::optional<std::string> scaling = "density";  // of the window: "density", "spectrum", or none
+  std::optional<std::string> scaling = "density";  // for the window: "density", "spectrum", or none
   bool periodic = false;                           // see cosine_window()
   static void fields(auto& self, auto&& field) {
     field("side", self.side);

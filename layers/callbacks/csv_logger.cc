@@ -1,5 +1,6 @@
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/file_path_internal.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/layers/callbacks/logging.h>
 
@@ -12,7 +13,8 @@ void CSVLoggerCallback::on_train_begin() {
   header_written_ = options_.append && !missing && size > 0;
   file_.open(options_.filename, options_.append ? std::ios::app : std::ios::trunc);
   if (!file_) {
-    throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
+    throw IoError("CSVLogger: cannot write the file ", options_.filename.string(), ": ",
+                  internal::system_message());
   }
 }
 
@@ -43,13 +45,19 @@ void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
     text += options_.separator + (it == logs.end() ? std::string("NA") : number_text(it->second));
   }
   file_ << text << '\n' << std::flush;
-  if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
+  if (!file_) {
+    throw IoError("CSVLogger: cannot write the file ", options_.filename.string(), ": ",
+                  internal::system_message());
+  }
 }
 
 void CSVLoggerCallback::on_train_end(const Logs&) {
   if (!file_.is_open()) return;
   file_.close();
-  if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
+  if (!file_) {
+    throw IoError("CSVLogger: cannot write the file ", options_.filename.string(), ": ",
+                  internal::system_message());
+  }
 }
 
 }  // namespace keel

@@ -65,15 +65,18 @@ EinsumDenseLayer::Terms EinsumDenseLayer::terms_of(const std::string& equation,
 Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
   const int dots = input.rank() - static_cast<int>(terms_.input.size());
   if (dots < 0 || (dots > 0 && !terms_.dots_first && !terms_.dots_last)) {
-    throw ValueError(caller(), ": ", options_.equation, " does not match an input of shape ",
-                     input);
+    throw ValueError(caller(), ": ", options_.equation, " does not match an input of shape ", input,
+                     "; name one letter for each axis of the input");
   }
   // If the dots come first, they include the batch.
   const bool has_batch = !terms_.dots_first || dots == 0;
   const Shape given = options_.output_shape.shape;
   Shape out = has_batch ? Shape{input[0]} + given : given;
   if (out.rank() != static_cast<int>(terms_.output.size())) {
-    throw ValueError(caller(), ": output_shape ", given, " does not match ", options_.equation);
+    throw ValueError(caller(),
+                     ": output_shape must have one dimension for each axis of the output except "
+                     "the batch axis in ",
+                     options_.equation, ", received ", given);
   }
   const int first = terms_.dots_first ? dots : 0;
   for (int i = 0; i < out.rank(); ++i) {
@@ -82,7 +85,8 @@ Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
     const int64_t dim = input[first + at];
     if (out[i] != kUnknown && dim != kUnknown && out[i] != dim) {
       throw ValueError(caller(), ": ", options_.equation, " and output_shape ", given,
-                       " do not match an input of shape ", input);
+                       " do not match an input of shape ", input,
+                       "; a letter must have the same length in both");
     }
     if (out[i] == kUnknown) out = out.with(i, dim);
   }
@@ -97,7 +101,7 @@ Shape EinsumDenseLayer::kernel_shape(const Shape& input, const Shape& output) co
     const int in_output = position(terms_.output, letter);
     if (in_input < 0 && in_output < 0) {
       throw ValueError(caller(), ": '", letter, "' of the kernel is in neither the input nor the ",
-                       "output of ", options_.equation);
+                       "output of ", options_.equation, "; remove it, or add it to one of them");
     }
     out = out.inserted(out.rank(), in_input >= 0 ? input[first + in_input] : output[in_output]);
   }
@@ -114,7 +118,7 @@ Shape EinsumDenseLayer::bias_shape(const Shape& output, int dots) const {
     const int at = position(terms_.output, letter);
     if (at < 0) {
       throw ValueError(caller(), ": '", letter, "' of bias_axes is not in the output of ",
-                       options_.equation);
+                       options_.equation, "; use letters of the output");
     }
     first = std::min(first, at);
   }

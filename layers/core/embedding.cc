@@ -44,7 +44,8 @@ void EmbeddingLayer::quantize(const std::string& mode) {
   if (mode != "int8") throw ValueError(caller, ": mode must be int8, received '", mode, "'");
   if (!built()) throw ValueError(caller, ": the layer is not built; call it once first");
   if (dtype_policy().int8_weights()) {
-    throw ValueError(caller, ": the table is already quantized (", dtype_policy().name(), ")");
+    throw ValueError(caller, ": the table is already quantized (", dtype_policy().name(),
+                     "); call quantize() once");
   }
   const NoGradient pause;
   QuantizedTable table = abs_max_quantize(embeddings_.read(), caller);

@@ -106,7 +106,7 @@ class CtrFeatures {
 
   // An id feature of a column: the id of its category, or of the bin of its number.
   struct IdColumn {
-    std::string name;         // of the column
+    std::string name;         // name of the column
     int64_t vocabulary_size;  // number of ids
   };
   // Returns the id features: the categorical columns, then the numeric ones.
@@ -142,7 +142,7 @@ struct CtrModelOptions {
   std::vector<int64_t> hidden = {128, 64};  // units of the hidden layers of the top network
   double dropout = 0.0;                     // dropout rate after each hidden layer
   double embedding_dropout = 0.0;           // dropout rate of the elements of looked-up rows
-  EmbeddingOptimizer embedding_optimizer = "adagrad";  // of the tables
+  EmbeddingOptimizer embedding_optimizer = "adagrad";  // optimizer of the tables
   std::string storage_dtype = "float32";  // dtype of the stored tables; see TableConfig
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include <keel/framework/base/file_path_internal.h>
 #include <keel/framework/config/config.h>
 #include <keel/framework/random.h>
 #include <keel/layers/ctr/ctr_model.h>
@@ -133,17 +134,23 @@ CtrSchema parse_ctr_schema(const std::string& json, const std::string& file) {
     check_names(out);
     return out;
   } catch (const Error& error) {
-    throw ValueError(file, ": ", error.what());
+    throw ValueError("parse_ctr_schema: ", file, ": ", error.what());
   }
 }
 
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
                           const std::vector<std::filesystem::path>& more_files) {
-  if (!std::filesystem::is_directory(folder)) throw IoError(folder.string(), ": no such folder");
+  if (!std::filesystem::is_directory(folder)) {
+    throw IoError("read_ctr_schema: ", folder.string(),
+                  ": no such folder; pass the folder with schema.json");
+  }
   const std::filesystem::path file = folder / "schema.json";
   std::ifstream in(file);
   std::stringstream text;
-  if (!(text << in.rdbuf())) throw IoError(file.string(), ": cannot be read");
+  if (!(text << in.rdbuf())) {
+    throw IoError("read_ctr_schema: ", file.string(),
+                  ": cannot be read: ", internal::system_message());
+  }
   CtrSchema out = parse_ctr_schema(text.str(), file.string());
   out.train_file = folder / out.train_file;
   out.test_file = folder / out.test_file;
@@ -176,8 +183,8 @@ CtrRows read_ctr_csv(const std::filesystem::path& file, const CtrSchema& schema)
   for (int64_t row = 0; row < labels.size(); ++row) {
     const float label = labels.data<float>()[row];
     if (label != 0 && label != 1) {
-      throw ValueError(file.string(), ": row ", row + 1, ": column '", schema.label,
-                       "' must be 0 or 1, received ", label);
+      throw ValueError("read_ctr_csv: ", file.string(), ": row ", row + 1, ": column '",
+                       schema.label, "' must be 0 or 1, received ", label);
     }
   }
   Tensors::Dict features = all.entries();

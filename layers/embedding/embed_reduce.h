@@ -14,14 +14,14 @@ struct EmbedReduceOptions {
   int64_t input_dim = 0;                           // required: number of rows, > 0
   int64_t output_dim = 0;                          // required: number of columns, > 0
   Initializer embeddings_initializer = "uniform";  // the default draws from [-0.05, 0.05)
-  Regularizer embeddings_regularizer = {};         // of the table
+  Regularizer embeddings_regularizer = {};         // regularizer of the table
   Regularizer activity_regularizer = {};           // applied to the output
-  Constraint embeddings_constraint = {};           // of the table
+  Constraint embeddings_constraint = {};           // constraint of the table
   bool mask_zero = false;                          // not supported
   std::string combiner = "mean";                   // "mean", "sum" or "sqrtn"
-  std::string name = {};                           // of the layer; empty: chosen from its class
-  bool trainable = true;                           // false: its variables are not trained
-  DTypePolicy dtype = {};                          // of the computation and of the variables
+  std::string name = {};   // name of the layer; empty: chosen from its class
+  bool trainable = true;   // false: its variables are not trained
+  DTypePolicy dtype = {};  // dtype of the computation and of the variables
 
   // Calls field(name, member) for each member.
   static void fields(auto& self, auto&& field) {

@@ -23,9 +23,9 @@ struct PartialTPUEmbeddingOptions {
   std::optional<int64_t> batch_size = {};  // see TPUEmbeddingOptions
   // Tables with more rows than this are large. Unset: no table is large. 0: all tables are.
   std::optional<int64_t> size_threshold = 10000;
-  std::string name = {};   // of the layer; empty: chosen from its class
+  std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
-  DTypePolicy dtype = {};  // of the computation and of the variables
+  DTypePolicy dtype = {};  // dtype of the computation and of the variables
 };
 
 // Looks up a dict of features and returns a dict of activations. One TPUEmbedding looks up the
@@ -70,7 +70,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
   std::optional<layers::TPUEmbedding> tpu_embedding_;
   std::map<std::string, layers::Embedding> keras_embedding_layers_;
   Nest<FeatureConfig>::Dict small_features_;
-  std::unique_ptr<InvalidIdCounter> invalid_ids_;  // of features with a small table
+  std::unique_ptr<InvalidIdCounter> invalid_ids_;  // counts features with a small table
 };
 
 namespace layers {

@@ -50,9 +50,9 @@ struct TPUEmbeddingOptions {
   std::optional<int64_t> batch_size = {};
   // Used under a TPUStrategy. Unset: kV1, which the accelerator provides.
   std::optional<EmbeddingFeature> embedding_feature = {};
-  std::string name = {};   // of the layer; empty: chosen from its class
+  std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
-  DTypePolicy dtype = {};  // of the computation and of the variables
+  DTypePolicy dtype = {};  // dtype of the computation and of the variables
 };
 
 // Options of one call of TPUEmbeddingLayer.

@@ -137,7 +137,7 @@ void decode(const Config& config, Column& column) {
     decode(parts, categorical);
     column = categorical;
   } else {
-    throw ValueError("feature column: unknown class '", name, "'");
+    throw ValueError("feature column: unknown class '", name, "'; use a class of this library");
   }
 }
 

@@ -35,7 +35,9 @@ std::vector<Column> sorted(std::vector<Column> columns, const std::string& calle
 const TensorLike& feature(const Tensors::Dict& features, const std::string& key,
                           const std::string& caller) {
   const auto it = features.find(key);
-  if (it == features.end()) throw ValueError(caller, ": the batch has no feature '", key, "'");
+  if (it == features.end()) {
+    throw ValueError(caller, ": the batch has no feature '", key, "'; add it to the dataset");
+  }
   return it->second.leaf();
 }
 
@@ -164,8 +166,9 @@ SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
   for (const Column& column : columns_) {
     const auto* sequence = as<TPUEmbeddingColumn>(*column);
     if (sequence == nullptr || !sequence->is_sequence()) {
-      throw ValueError(kClassName, " ", name(), ": '", column->name(),
-                       "' is not a sequence column of tpu::embedding_column");
+      throw ValueError(
+          kClassName, " ", name(), ": '", column->name(),
+          "' is not a sequence column of tpu::embedding_column; use DenseFeatures for it");
     }
     if (length == 0) length = sequence->options().max_sequence_length;
     if (sequence->options().max_sequence_length != length) {

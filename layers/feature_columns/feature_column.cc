@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/base/file_path_internal.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/preprocessing/internal/hash.h>
@@ -127,7 +128,8 @@ void check_vocabulary(const char* caller, const std::string& key, const Vocabula
                      options.num_oov_buckets);
   }
   if (options.num_oov_buckets > 0 && options.default_value != -1) {
-    throw ValueError(caller, ": '", key, "': set num_oov_buckets or default_value, received both");
+    throw ValueError(caller, ": '", key,
+                     "': received both num_oov_buckets and default_value; set one of them");
   }
   if (options.default_value < -1 || options.default_value >= words) {
     throw ValueError(caller, ": '", key, "': default_value must be an id below ", words,
@@ -144,7 +146,8 @@ Categorical with_vocabulary(const char* caller, Kind kind, const std::string& ke
   vocabulary->numbers = numbers;
   for (int64_t i = 0; i < size; ++i) {
     if (!vocabulary->ids.emplace(words[i], i).second) {
-      throw ValueError(caller, ": '", key, "': the word '", words[i], "' is listed twice");
+      throw ValueError(caller, ": '", key, "': the word '", words[i],
+                       "' is listed twice; list each word once");
     }
   }
   return std::make_shared<const CategoricalColumn>(
@@ -163,14 +166,16 @@ std::vector<std::string> read_lines(const std::string& path, std::optional<int64
     throw ValueError(kCaller, ": vocabulary_size must be positive, received ", *count);
   }
   std::ifstream file(path);
-  if (!file) throw IoError(path, ": cannot be read");
+  if (!file) throw IoError(kCaller, ": ", path, ": cannot be opened: ", internal::system_message());
   std::vector<std::string> out;
   for (std::string line;
        (!count || static_cast<int64_t>(out.size()) < *count) && std::getline(file, line);) {
     if (line.ends_with('\r')) line.pop_back();
     out.push_back(line);
   }
-  if (file.bad()) throw IoError(path, ": cannot be read to the end");
+  if (file.bad()) {
+    throw IoError(kCaller, ": ", path, ": cannot be read: ", internal::system_message());
+  }
   if (count && static_cast<int64_t>(out.size()) < *count) {
     throw ValueError(kCaller, ": ", path, " must have ", *count, " lines, received ", out.size());
   }

@@ -22,7 +22,11 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
   if (!options.tensor_core_width || *options.tensor_core_width < 1) {
     throw ValueError(caller, ": a lookup on a tensor core requires a positive tensor_core_width");
   }
-  if (sequence) throw ValueError(caller, ": a tensor core does not support sequence columns");
+  if (sequence) {
+    throw ValueError(caller,
+                     ": a tensor core does not support sequence columns; use "
+                     "embedding_lookup_device tpu_embedding_core");
+  }
 }
 
 // Checks the arguments of both kinds of columns and creates a column. An empty `collection` gives a
@@ -34,7 +38,7 @@ TPUColumn make_column(const char* function, const Column& column, int64_t dimens
   if (categorical->kind() == feature_column::CategoricalColumn::Kind::kHashBucket) {
     throw TypeError(caller,
                     ": an embedding engine supports identity and vocabulary columns, received ",
-                    categorical->class_name());
+                    categorical->class_name(), "; pass one of them");
   }
   if (dimension < 1) throw ValueError(caller, ": dimension must be positive, received ", dimension);
   if (categorical->is_sequence() && options.max_sequence_length < 1) {
@@ -199,7 +203,8 @@ Tensor tensor_core_lookup(const TPUEmbeddingColumn& column, const Tensor& table,
   const std::string& combiner = column.options().combiner;
   if (combiner != "sum" && combiner != "mean") {
     throw ValueError("tpu.embedding_column: '", column.name(),
-                     "': a tensor core combines by sum or mean, received '", combiner, "'");
+                     "': a tensor core combines by sum or mean, received '", combiner,
+                     "'; use embedding_lookup_device tpu_embedding_core for other combiners");
   }
   const int64_t width = column.options().tensor_core_width.value();
   const Padded padded = pad(ids, width);

@@ -28,7 +28,7 @@ struct EmbeddingColumnOptions {
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dimension).
   std::optional<Initializer> initializer = {};
   int64_t max_sequence_length = 0;       // > 0 for sequence columns, 0 for others
-  LearningRateFn learning_rate_fn = {};  // of the table; unset: the rate of its optimizer
+  LearningRateFn learning_rate_fn = {};  // rate of the table; unset: that of its optimizer
   // The device of the lookup: empty (the engine, or the host without an engine), "cpu",
   // "tpu_tensor_core" or "tpu_embedding_core"; see check_lookup_device().
   std::string embedding_lookup_device = {};

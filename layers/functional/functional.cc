@@ -36,7 +36,7 @@ void check_inputs(const std::string& model, const Tensors& inputs) {
                        "ragged_input or sparse_input");
     }
     if (!seen.insert(key_of(input)).second) {
-      throw ValueError(model, ": input '", path, "' is listed twice");
+      throw ValueError(model, ": input '", path, "' is listed twice; list each input once");
     }
   });
 }

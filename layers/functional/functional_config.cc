@@ -170,7 +170,7 @@ class Writer {
     if (t.layout() != Layout::kDense || t.tensor().dtype() == DType::kString) {
       throw NotImplementedError(
           "Functional ", model_.name(), ": a layer is called with a constant",
-          " that is ragged, sparse or of strings, which files do not support");
+          " that is ragged, sparse or of strings, which files do not support; pass it as an input");
     }
     const std::vector<double> values = t.tensor().cast(DType::kFloat64).to_vector<double>();
     size_t next = 0;

@@ -19,6 +19,7 @@ using References = GraphReferences;
 struct Call {
   References inputs;
   CallOptions options = {};
+  Config arguments = {};  // of an operator
   enum class State { kNew, kActive, kDone } state = State::kNew;
   std::vector<TensorLike> outputs = {};  // set in state kDone
 };
@@ -67,7 +68,7 @@ class Reader {
                 .is_operator = is_operator(config)};
     for (const Config& node : parser_.list(config, "inbound_nodes")) {
       entry.calls.push_back(entry.is_operator
-                                ? operator_call(node, name)
+                                ? operator_call(node)
                                 : layer_call(node, name, class_from_keras(entry.class_name)));
     }
     if (entry.is_input()) {
@@ -85,15 +86,11 @@ class Reader {
     return {.inputs = std::move(read.inputs), .options = read.options};
   }
 
-  // Parses a call of an operator, which may have arguments that layers do not accept. Unsupported
-  // arguments are ignored here: they do not matter if the operator only computes a mask; otherwise
-  // layer_for_operator() rejects the call.
-  Call operator_call(const Config& node, const std::string& name) const {
-    try {
-      return layer_call(node, name, "");
-    } catch (const NotImplementedError&) {
-      return {.inputs = References::list({})};
-    }
+  // Parses a call of an operator. Unsupported arguments are rejected when the call runs: they do
+  // not matter if the operator only computes a mask.
+  Call operator_call(const Config& node) const {
+    OperatorNode read = parser_.operator_call(node);
+    return {.inputs = std::move(read.tensors), .arguments = std::move(read.arguments)};
   }
 
   // Renumbers the calls of nested models from 0. Keras 2 counts them from 1 everywhere, Keras 3
@@ -226,8 +223,11 @@ class Reader {
 
   void run(const std::string& name, Entry& entry, Call& call) {
     if (entry.is_operator) {
-      const OperatorCall how = layer_for_operator("Functional " + name_, entry.class_name,
-                                                  operator_config(name, entry), made(call.inputs));
+      std::vector<Tensor> tensors;
+      for (const TensorLike& t : flatten(made(call.inputs))) tensors.push_back(t.tensor());
+      const OperatorCall how =
+          layer_for_operator("Functional " + name_, entry.class_name, operator_config(name, entry),
+                             call.arguments, tensors);
       entry.layer = layers::deserialize(how.layer);
       call.outputs = flatten((*entry.layer)->replay(how.inputs, {}));
       return;

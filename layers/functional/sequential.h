@@ -48,8 +48,8 @@ class SequentialModel final : public Model {
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   std::optional<TensorSpec> input_spec_;
-  std::optional<Specs> output_specs_;  // of the last layer, once add() has computed it
-  std::string input_name_;             // of the InputLayer, if there is one
+  std::optional<Specs> output_specs_;  // those of the last layer, once add() has computed them
+  std::string input_name_;             // name of the InputLayer, if there is one
 };
 
 using Sequential = LayerHandle<SequentialModel>;

@@ -51,9 +51,10 @@ void drop(const std::vector<Key>& keys, const std::string& class_name, Config& c
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
       const std::string why = why_refused(class_name, key.name);
-      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name,
-                                "' = ", to_json(*found), " is not supported",
-                                why.empty() ? "" : "; ", why);
+      throw NotImplementedError(
+          class_name, " ", name_in(config), ": '", key.name, "' = ", to_json(*found),
+          " is not supported; ",
+          why.empty() ? "set it to its default in the file, or build the model in C++" : why);
     }
     config.erase(key.name);
   }
@@ -82,11 +83,6 @@ std::string class_from_keras(const std::string& class_name) {
 Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config) {
   // A class "Package>Class" is user code, which defines its own keys.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
-  if (class_name == "Lambda") {
-    throw NotImplementedError(
-        "Lambda ", name_in(config),
-        ": Python code cannot be run; write a C++ layer class and register it under this name");
-  }
   for (const OldName& old : kOldNames) {
     if (class_name == old.class_name && config.find(old.now) == nullptr) {
       rename(config, old.before, old.now);
@@ -113,7 +109,9 @@ Config from_keras(const std::string& class_name, const std::string& ignored_keys
 
 Config to_keras(const std::string& class_name, Config config) {
   // Keras's constructors of these classes reject the key `trainable`.
-  if (class_name == "Discretization" || class_name == "SpatialDropout1D") config.erase("trainable");
+  if (class_name == "Discretization" || class_name.starts_with("SpatialDropout")) {
+    config.erase("trainable");
+  }
   if (class_name == "StringLookup" || class_name == "IntegerLookup") {
     // Keras before 3.14 rejects these keys, whatever their values.
     const Config* const method = config.find("oov_method");

@@ -18,8 +18,7 @@ std::string class_from_keras(const std::string& class_name);
 //   the form of ClassTraits::ignored_keys.
 // - Keras 2 names are mapped to Keras 3 names.
 // - Configs of classes named "Package>Class" are returned unchanged.
-// Throws NotImplementedError, naming layer and key, if a key requests an unsupported feature, and
-// for Lambda.
+// Throws NotImplementedError, naming layer and key, if a key requests an unsupported feature.
 Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config);
 
 // Converts a config of a layer here to a form that both Keras 2 and Keras 3 read from files. This

@@ -51,7 +51,8 @@ Tensor pool_windows(const char* name, PoolingKind kind, const Tensor& inputs,
     }
     const auto out = window_ranges(length, size[axis], step[axis], padding == "same");
     if (out.empty()) {
-      throw ValueError(name, ": a window of ", size[axis], " does not fit into ", inputs.shape());
+      throw ValueError(name, ": a window of ", size[axis], " does not fit into ", inputs.shape(),
+                       "; use a smaller pool_size or padding 'same'");
     }
     return out;
   });
@@ -73,7 +74,8 @@ Tensor pool_adaptively(const char* name, PoolingKind kind, const Tensor& inputs,
 std::vector<int64_t> SpatialSizes::of(int axes) const {
   if (values_.size() == 1) return std::vector<int64_t>(std::max(axes, 0), values_[0]);
   if (static_cast<int>(values_.size()) != axes) {
-    throw ValueError("keras_ops: ", values_.size(), " sizes for ", axes, " spatial axes");
+    throw ValueError("keras_ops: requires one size, or one for each of ", axes,
+                     " spatial axes, received ", values_.size());
   }
   return values_;
 }
@@ -86,8 +88,8 @@ Tensor conv(const Tensor& inputs, const Tensor& kernel, const SpatialSizes& stri
   const Tensor x = placement.layout.to_channels_last(inputs);
   const int64_t channels = x.dim(-1), of_group = kernel.dim(-2);
   if (of_group == 0 || channels % of_group != 0) {
-    throw ValueError("conv: a kernel of shape ", kernel.shape(), " does not fit ", channels,
-                     " channels");
+    throw ValueError("conv: the channels of the inputs, ", channels,
+                     ", must be a multiple of those of the kernel of shape ", kernel.shape());
   }
   return placement.layout.from_channels_last(ops::convolution(
       x, kernel, {}, windows_for(placement, x.shape(), "conv"), channels / of_group));
@@ -125,7 +127,8 @@ Tensor conv_transpose(const Tensor& inputs, const Tensor& kernel, const SpatialS
     if (output_padding) extra = output_padding->of(placement.axes())[i];
     const TransposedAxis axis = transposed_axis(placement, extra, i, x.dim(i + 1));
     if (axis.outputs <= 0) {
-      throw ValueError("conv_transpose: an input of shape ", inputs.shape(), " has no outputs");
+      throw ValueError("conv_transpose: an input of shape ", inputs.shape(),
+                       " has no outputs; pass larger inputs or a larger output_padding");
     }
     windows.push_back(axis.window);
     sizes.push_back(axis.outputs);

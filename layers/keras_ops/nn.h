@@ -73,6 +73,7 @@ struct AttentionOptions {
   // without bias and soft cap. If set with them, the call throws ValueError.
   std::optional<bool> flash_attention = {};
   std::optional<double> attn_logits_soft_cap = {};  // c: products z become c tanh(z / c)
+  std::optional<bool> flash_attention = {};         // accepted; the results are the same
 };
 // Returns softmax(query . key) . value for query [batch, queries, heads, dim] and key and value
 // [batch, keys, heads, dim].
@@ -93,6 +94,21 @@ Tensor sparse_categorical_crossentropy(const Tensor& target, const Tensor& outpu
 // of each row of `target` and `output` count. `mask_index` is the class of the blank.
 Tensor ctc_loss(const Tensor& target, const Tensor& output, const Tensor& target_length,
                 const Tensor& output_length, int64_t mask_index = 0);
+// The optional arguments of ctc_decode().
+struct CtcDecodeOptions {
+  std::string strategy = "greedy";  // or "beam_search"
+  int64_t beam_width = 100;         // of beam search: the number of label sequences that are kept
+  int64_t top_paths = 1;            // of beam search: the number of results
+  bool merge_repeated = true;       // greedy: equal neighbors are one label
+  int64_t mask_index = 0;           // the class of the blank
+};
+// Returns the most likely labels of logits [batch, steps, classes], of which the first
+// sequence_lengths [batch] steps count: int32 labels [top_paths, batch, steps], padded by -1, and
+// scores [batch, top_paths]. Those of beam search are log probabilities. Those of "greedy" are
+// minus the sum of the greatest logits. No gradient. Throws ValueError for unknown strategies and
+// shapes that do not fit.
+std::pair<Tensor, Tensor> ctc_decode(const Tensor& inputs, const Tensor& sequence_lengths,
+                                     const CtcDecodeOptions& options = {});
 // The ratio of the peak to the noise in decibels: 10 log10(max_val^2 / mean((x1 - x2)^2)).
 Tensor psnr(const Tensor& x1, const Tensor& x2, double max_val);
 

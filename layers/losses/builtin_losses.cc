@@ -58,7 +58,8 @@ LossHandle get(const std::string& name) {
 }
 
 Config serialize(const Loss& loss) {
-  return Config::dict({{"class_name", loss.class_name()}, {"config", loss.get_config()}});
+  return Config::dict(
+      {{"class_name", loss_registry().name_of(loss)}, {"config", loss.get_config()}});
 }
 
 LossHandle deserialize(const Config& config) {

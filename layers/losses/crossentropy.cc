@@ -63,7 +63,8 @@ Tensor class_numbers(const char* caller, const Tensor& y_true, const Tensor& y_p
   if (labels.rank() == want.rank() + 1 && labels.dim(-1) == 1) labels = ops::squeeze(labels, -1);
   if (!compatible(labels.shape(), want)) {
     throw ValueError(caller, ": labels of shape ", y_true.shape(),
-                     " do not match predictions of shape ", y_pred.shape());
+                     " do not match predictions of shape ", y_pred.shape(),
+                     "; pass one class index for each prediction");
   }
   if (!labels.is_symbolic()) check_class_numbers(caller, labels, y_pred.dim(-1), ignore_class);
   return ops::cast(labels, DType::kInt64);

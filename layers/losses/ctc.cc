@@ -127,7 +127,7 @@ class CtcOp final : public Op {
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
     if (args.output_gradients[1]) {
       throw NotImplementedError(
-          "ctc: the gradient has no gradient; do not use nested tapes with this loss");
+          "CTC: second derivatives are not available; differentiate the loss by one tape only");
     }
     const Tensor dy =
         ops::reshape(args.output_gradients[0].dense(), args.output_specs[0].shape + Shape({1, 1}));

@@ -73,7 +73,8 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_
   }
   if (!same_shape(label, prediction)) {
     throw ValueError(caller, ": labels of shape ", y_true.shape(),
-                     " do not match predictions of shape ", y_pred.shape());
+                     " do not match predictions of shape ", y_pred.shape(),
+                     "; both must have the same shape");
   }
   if (label.dtype() != prediction.dtype()) label = ops::cast(label, prediction.dtype());
   return {label, prediction};

@@ -130,7 +130,7 @@ class LossArgument {
   LossArgument() = default;
   // The loss that losses::get() returns for the name, whose errors are thrown.
   LossArgument(const char* name) : LossArgument(std::string(name)) {}  // NOLINT: implicit
-  // As above.
+  // Accepts the name as a std::string, too.
   LossArgument(const std::string& name)  // NOLINT: implicit
       : loss_(losses::get(name).shared()), name_(name) {}
   // A loss of any class.

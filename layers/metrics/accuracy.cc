@@ -16,7 +16,8 @@ Tensor class_numbers(const std::string& caller, const Tensor& y_true, const Tens
   const Shape samples = y_pred.shape().drop_last();
   if (y_true.shape() != samples && y_true.shape() != samples + Shape({1})) {
     throw ValueError(caller, ": labels of shape ", y_true.shape(),
-                     " do not match predictions of shape ", y_pred.shape());
+                     " do not match predictions of shape ", y_pred.shape(),
+                     "; both must have the same shape");
   }
   return y_true.cast(DType::kInt64);
 }

@@ -91,7 +91,8 @@ MetricHandle get(const std::string& name) {
 }
 
 Config serialize(const Metric& metric) {
-  return Config::dict({{"class_name", metric.class_name()}, {"config", metric.get_config()}});
+  return Config::dict(
+      {{"class_name", metric_registry().name_of(metric)}, {"config", metric.get_config()}});
 }
 
 MetricHandle deserialize(const Config& config) {

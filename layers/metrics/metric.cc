@@ -68,8 +68,8 @@ Tensor masked(const Tensor& weight, const Tensor& mask) {
 MetricBatch::Weights MetricBatch::weights_of(int64_t values) const {
   if (!sample_weight || sample_weight.size() == 0) return {{}, 1};
   if (values % sample_weight.size() != 0) {
-    throw ValueError("Metric: sample_weight of shape ", sample_weight.shape(), " does not match ",
-                     values, " values");
+    throw ValueError("Metric: the number of sample weights must divide that of the values, ",
+                     values, ", received shape ", sample_weight.shape());
   }
   return {sample_weight.data<float>(), values / sample_weight.size()};
 }

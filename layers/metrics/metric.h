@@ -159,7 +159,7 @@ class MetricArgument {
  public:
   // The metric that metrics::get() returns for the name, whose errors are thrown.
   MetricArgument(const char* name) : MetricArgument(std::string(name)) {}  // NOLINT: implicit
-  // As above.
+  // Accepts the name as a std::string, too.
   MetricArgument(const std::string& name)  // NOLINT: implicit
       : metric_(metrics::get(name)), by_name_(true) {}
   // A metric of any class.

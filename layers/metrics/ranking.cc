@@ -203,7 +203,7 @@ void decode(const Config& config, NamedFunction& function) {
     function = default_rank_discount_fn();
   } else {
     throw ValueError(
-        "function '", name,
+        "ranking metric: function '", name,
         "' cannot be looked up by name; construct the metric in C++ and pass the function");
   }
 }

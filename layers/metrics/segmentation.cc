@@ -116,7 +116,8 @@ void IoUCounts::accumulate(const MetricBatch& batch, std::span<double> state) co
                  : class_numbers_of(batch.y_pred, options_.sparse_y_pred, options_.axis);
   if (labels.size() != predictions.size()) {
     throw ValueError(name(), ": labels of shape ", batch.y_true.shape(),
-                     " do not match predictions of shape ", batch.y_pred.shape());
+                     " do not match predictions of shape ", batch.y_pred.shape(),
+                     "; both must have the same pixels");
   }
   const auto weights = batch.weights_of(static_cast<int64_t>(predictions.size()));
   const bool cuts = is_integer(options_.dtype);

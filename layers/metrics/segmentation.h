@@ -25,13 +25,13 @@ namespace keel {
 // The options that the metrics of this header have in common, and of metrics::IoU.
 struct IoUMetricOptions {
   std::string name = {};                        // empty: the class name in snake case
-  DType dtype = DType::kInt32;                  // of the counts
+  DType dtype = DType::kInt32;                  // dtype of the counts
   int64_t num_classes = 2;                      // > 0; Keras has no default
   std::vector<int64_t> target_class_ids = {0};  // in [0, num_classes); Keras has no default
   std::optional<int64_t> ignore_class = {};     // positions with this label do not count
   bool sparse_y_true = true;                    // false: scores of classes along `axis`
   bool sparse_y_pred = true;                    // the same for predictions
-  int axis = -1;                                // of the classes
+  int axis = -1;                                // axis of the classes
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -49,12 +49,12 @@ struct IoUMetricOptions {
 // The options of metrics::MeanIoU.
 struct MeanIoUMetricOptions {
   std::string name = {};                     // empty: the class name in snake case
-  DType dtype = DType::kInt32;               // of the counts
+  DType dtype = DType::kInt32;               // dtype of the counts
   int64_t num_classes = 2;                   // > 0; Keras has no default
   std::optional<int64_t> ignore_class = {};  // positions with this label do not count
   bool sparse_y_true = true;                 // false: scores of classes along `axis`
   bool sparse_y_pred = true;                 // the same for predictions
-  int axis = -1;                             // of the classes
+  int axis = -1;                             // axis of the classes
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -71,12 +71,12 @@ struct MeanIoUMetricOptions {
 // The options of metrics::OneHotIoU.
 struct OneHotIoUMetricOptions {
   std::string name = {};                        // empty: the class name in snake case
-  DType dtype = DType::kInt32;                  // of the counts
+  DType dtype = DType::kInt32;                  // dtype of the counts
   int64_t num_classes = 2;                      // > 0; Keras has no default
   std::vector<int64_t> target_class_ids = {0};  // in [0, num_classes); Keras has no default
   std::optional<int64_t> ignore_class = {};     // positions with this label do not count
   bool sparse_y_pred = false;                   // true: predictions are class numbers
-  int axis = -1;                                // of the classes
+  int axis = -1;                                // axis of the classes
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -93,11 +93,11 @@ struct OneHotIoUMetricOptions {
 // The options of metrics::OneHotMeanIoU.
 struct OneHotMeanIoUMetricOptions {
   std::string name = {};                     // empty: the class name in snake case
-  DType dtype = DType::kInt32;               // of the counts
+  DType dtype = DType::kInt32;               // dtype of the counts
   int64_t num_classes = 2;                   // > 0; Keras has no default
   std::optional<int64_t> ignore_class = {};  // positions with this label do not count
   bool sparse_y_pred = false;                // true: predictions are class numbers
-  int axis = -1;                             // of the classes
+  int axis = -1;                             // axis of the classes
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -113,7 +113,7 @@ struct OneHotMeanIoUMetricOptions {
 // The options of metrics::BinaryIoU.
 struct BinaryIoUMetricOptions {
   std::string name = {};                           // empty: the class name in snake case
-  DType dtype = DType::kInt32;                     // of the counts
+  DType dtype = DType::kInt32;                     // dtype of the counts
   std::vector<int64_t> target_class_ids = {0, 1};  // 0, 1 or both
   double threshold = 0.5;                          // predictions of at least this value are class 1
 
@@ -134,7 +134,8 @@ class IoUCounts : public Metric, public ClassAxis {
   int class_axis() const override { return options_.axis; }
 
  protected:
-  // For a class of this name. Predictions are compared with the threshold, if there is one.
+  // Constructs a metric whose class has this name. Predictions are compared with the threshold, if
+  // there is one.
   IoUCounts(const char* class_name, IoUMetricOptions options, std::optional<double> threshold);
 
  private:

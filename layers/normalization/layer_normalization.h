@@ -132,8 +132,8 @@ struct RMSNormalizationOptions {
 };
 
 // Computes scale * x / sqrt(mean(x^2) + epsilon) (keras.layers.RMSNormalization; Zhang and Sennrich
-// 2019). Input and output have the same shape; the weight
-// scale, initially ones, has the dimensions of the axes.
+// 2019). Input and output have the same shape; the weight scale, initially ones, has the dimensions
+// of the axes.
 class RMSNormalizationLayer final : public OptionsLayer<RMSNormalizationOptions> {
  public:
   static constexpr char kClassName[] = "RMSNormalization";

@@ -72,7 +72,7 @@ NormalizationLayer::NormalizationLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
   if (options_.mean.has_value() != options_.variance.has_value()) {
     throw ValueError("Normalization ", name(),
-                     ": pass both mean and variance, or neither and call adapt()");
+                     ": received one of mean and variance; pass both, or neither and call adapt()");
   }
 }
 
@@ -169,7 +169,7 @@ void NormalizationLayer::adapt(const data::Dataset& batches) {
     const std::vector<int> kept = axes(x.shape());
     if (!built()) build(Specs(TensorSpec{.shape = x.shape(), .dtype = x.dtype()}));
     if (kept_shape(x.shape(), kept) != mean_.shape()) {
-      throw ValueError("Normalization ", name(), ": adapt() expects dimensions ", mean_.shape(),
+      throw ValueError("Normalization ", name(), ": adapt() requires dimensions ", mean_.shape(),
                        " along the axes, received a batch of shape ", x.shape());
     }
     if (!moments) moments.emplace(mean_.shape());
@@ -178,7 +178,7 @@ void NormalizationLayer::adapt(const data::Dataset& batches) {
     if (width > 0) moments->add(rows.data<double>(), rows.size() / width);
   }
   if (!moments || moments->count() == 0) {
-    throw ValueError("Normalization ", name(), ": adapt() received no data");
+    throw ValueError("Normalization ", name(), ": adapt() received no data; pass at least one row");
   }
   mean_.assign(moments->mean(dtype()));
   variance_.assign(moments->variance(dtype()));

@@ -23,7 +23,8 @@ Tensor AdaptivePoolingLayer<kName, N, kKind>::call(const Tensor& input, const Ca
   if (input.is_symbolic()) return Tensor::symbolic({.shape = shape, .dtype = this->dtype()});
   const auto ranges = [&](int axis, int64_t size) {
     if (size == 0) {
-      throw ValueError(caller(), ": an input of shape ", input.shape(), " has nothing to pool");
+      throw ValueError(caller(), ": an input of shape ", input.shape(),
+                       " has nothing to pool; the spatial axes must not be empty");
     }
     return adaptive_ranges(size, options_.output_size[axis]);
   };

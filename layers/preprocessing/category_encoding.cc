@@ -56,12 +56,13 @@ Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
   }
   const TensorLike categories =
       map_values(x, DType::kInt64, [this](const Tensor& t) { return checked(t); });
-  const TensorLike encoded = encode_categories(categories, mode_, options_.num_tokens,
-                                               "CategoryEncoding " + name(), weights);
-  return ops::cast(encoded.tensor(), dtype());
+  const TensorLike encoded = encode_categories(
+      categories, {.mode = mode_, .depth = options_.num_tokens, .sparse = options_.sparse},
+      "CategoryEncoding " + name(), weights);
+  if (!options_.sparse) return ops::cast(encoded.tensor(), dtype());
+  return map_values(encoded, dtype(), [this](const Tensor& t) { return t.cast(dtype()); });
 }
 
-KEEL_REGISTER(Layer, CategoryEncodingLayer, .package = "keras", .call = "inputs, count_weights",
-              .ignored_keys = "sparse=false")
+KEEL_REGISTER(Layer, CategoryEncodingLayer, .package = "keras", .call = "inputs, count_weights")
 
 }  // namespace keel

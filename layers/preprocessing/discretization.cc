@@ -11,6 +11,7 @@ DiscretizationLayer::DiscretizationLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       mode_(output_mode_from_name(options_.output_mode, "Discretization " + name())) {
+  check_sparse(options_.sparse, mode_, "Discretization " + name());
   const auto& boundaries = options_.bin_boundaries;
   const auto& bins = options_.num_bins;
   if (!boundaries && !bins) {
@@ -65,7 +66,8 @@ Tensors DiscretizationLayer::call(const Tensors& inputs, const CallContext&) {
   const TensorLike numbers =
       map_values(inputs.leaf(), DType::kInt64, [this](const Tensor& t) { return bins(t); });
   const int64_t depth = has_boundaries_ ? std::ssize(boundaries_) + 1 : *options_.num_bins;
-  return encode_categories(numbers, mode_, depth, "Discretization " + name());
+  return encode_categories(numbers, {.mode = mode_, .depth = depth, .sparse = options_.sparse},
+                           "Discretization " + name());
 }
 
 void DiscretizationLayer::adapt(const TensorLike& data) {
@@ -74,9 +76,9 @@ void DiscretizationLayer::adapt(const TensorLike& data) {
   take(summary);
 }
 
-void DiscretizationLayer::adapt(const data::Dataset& batches) {
+void DiscretizationLayer::adapt(const data::Dataset& batches, std::optional<int64_t> steps) {
   QuantileSummary summary = empty_summary();
-  for_each_batch(batches, "Discretization " + name(),
+  for_each_batch(batches, steps, "Discretization " + name(),
                  [&](const TensorLike& x) { add(x.values(), summary); });
   take(summary);
 }
@@ -104,6 +106,6 @@ void DiscretizationLayer::take(const QuantileSummary& summary) {
   has_boundaries_ = true;
 }
 
-KEEL_REGISTER(Layer, DiscretizationLayer, .package = "keras", .ignored_keys = "sparse=false")
+KEEL_REGISTER(Layer, DiscretizationLayer, .package = "keras")
 
 }  // namespace keel

@@ -1,7 +1,8 @@
+#include <keel/layers/preprocessing/hashing.h>
+
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/preprocessing/internal/hash.h>
 #include <keel/layers/preprocessing/internal/values.h>
-#include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -26,6 +27,7 @@ HashingLayer::HashingLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       mode_(output_mode_from_name(options_.output_mode, "Hashing " + name())) {
+  check_sparse(options_.sparse, mode_, "Hashing " + name());
   const int64_t least = options_.mask_value ? 2 : 1;
   if (options_.num_bins < least) {
     throw ValueError("Hashing ", name(), ": num_bins must be at least ", least, ", received ",
@@ -88,9 +90,11 @@ Tensor HashingLayer::bins(const Tensor& words) const {
 Tensors HashingLayer::call(const Tensors& inputs, const CallContext&) {
   const TensorLike numbers =
       map_values(inputs.leaf(), DType::kInt64, [this](const Tensor& t) { return bins(t); });
-  return encode_categories(numbers, mode_, options_.num_bins, "Hashing " + name());
+  return encode_categories(numbers,
+                           {.mode = mode_, .depth = options_.num_bins, .sparse = options_.sparse},
+                           "Hashing " + name());
 }
 
-KEEL_REGISTER(Layer, HashingLayer, .package = "keras", .ignored_keys = "sparse=false")
+KEEL_REGISTER(Layer, HashingLayer, .package = "keras")
 
 }  // namespace keel

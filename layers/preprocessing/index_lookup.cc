@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <ranges>
@@ -44,6 +46,20 @@ std::vector<double> with_mean_first(std::vector<double> weights, size_t size) {
   const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / count;
   weights.insert(weights.begin(), size - weights.size(), mean);
   return weights;
+}
+
+// Multiplies each count by the weight of its word, which is the last number of its index.
+Tensor times_weights(const Tensor& counts, const Tensor& indices,
+                     const std::vector<double>& weights) {
+  Tensor out = counts.clone();
+  const auto index = indices.data<int64_t>();
+  const int64_t rank = indices.dim(1);
+  int64_t i = rank - 1;
+  for (float& value : out.mutable_data<float>()) {
+    value *= static_cast<float>(weights[index[i]]);
+    i += rank;
+  }
+  return out;
 }
 
 }  // namespace
@@ -134,6 +150,8 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
       options_(std::move(options)),
       caller_(std::string(kClassName) + " " + name()),
       mode_(checked_mode()) {
+  check_words();
+  check_sparse(options_.sparse, mode_, caller_);
   if (options_.num_oov_indices < 0) {
     throw ValueError(caller_, ": num_oov_indices must not be negative, received ",
                      options_.num_oov_indices);
@@ -159,6 +177,20 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
     throw ValueError(caller_, ": idf_weights require a vocabulary");
   }
   if (options_.vocabulary) set_vocabulary(*options_.vocabulary, options_.idf_weights);
+}
+
+template <class T>
+void IndexLookupLayer<T>::check_words() const {
+  const DType dtype = options_.vocabulary_dtype;
+  const bool fits =
+      dtype == DTypeOf<T>::kValue || (std::same_as<T, int64_t> && dtype == DType::kInt32);
+  if (!fits) {
+    throw ValueError(caller_, ": vocabulary_dtype must be int32 or int64, received ", dtype);
+  }
+  if (options_.encoding != "utf-8") {
+    throw NotImplementedError(caller_, ": encoding '", options_.encoding,
+                              "' is not supported; convert the words to 'utf-8'");
+  }
 }
 
 template <class T>
@@ -303,19 +335,26 @@ Tensor IndexLookupLayer<T>::words_of(const Tensor& tensor) const {
   };
   Tensor out = Tensor::uninitialized(numbers.shape(), DTypeOf<T>::kValue);
   std::ranges::transform(numbers.data<int64_t>(), out.mutable_data<T>().begin(), word);
-  return out;
+  return options_.vocabulary_dtype == out.dtype() ? out : out.cast(options_.vocabulary_dtype);
 }
 
 template <class T>
 Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
   const TensorLike& x = inputs.leaf();
   if (options_.invert) {
-    return map_values(x, DTypeOf<T>::kValue, [this](const Tensor& t) { return words_of(t); });
+    return map_values(x, options_.vocabulary_dtype,
+                      [this](const Tensor& t) { return words_of(t); });
   }
   const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
   if (mode_ != OutputMode::kInt) table();  // throws if the depth is not known yet
-  TensorLike encoded = encode_categories(numbers, mode_, depth(), caller_);
+  TensorLike encoded = encode_categories(
+      numbers, {.mode = mode_, .depth = depth(), .sparse = options_.sparse}, caller_);
   if (mode_ != OutputMode::kTfIdf) return encoded;
+  if (options_.sparse) {
+    return map_values(encoded, DType::kFloat32, [&](const Tensor& counts) {
+      return times_weights(counts, encoded.sparse().indices, idf_weights());
+    });
+  }
   return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);
 }
 
@@ -327,9 +366,10 @@ void IndexLookupLayer<T>::adapt(const TensorLike& data) {
 }
 
 template <class T>
-void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
+void IndexLookupLayer<T>::adapt(const data::Dataset& batches, std::optional<int64_t> steps) {
   Counts counts;
-  for_each_batch(batches, caller_, [&](const TensorLike& x) { counts.add(x, true, caller_); });
+  for_each_batch(batches, steps, caller_,
+                 [&](const TensorLike& x) { counts.add(x, true, caller_); });
   take(counts);
 }
 
@@ -358,15 +398,46 @@ void IndexLookupLayer<T>::take(const Counts& counts) {
   }
 }
 
+template <class T>
+std::shared_ptr<IndexLookupLayer<T>> IndexLookupLayer<T>::from_config(const Config& config) {
+  reject_vocabulary_files(kClassName, config);
+  return std::make_shared<IndexLookupLayer<T>>(keel::from_config<Options>(config, kClassName));
+}
+
+template <class T>
+std::vector<T> read_vocabulary(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  if (!in.eof()) throw IoError("read_vocabulary: ", path, " cannot be read");
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if constexpr (std::same_as<T, std::string>) {
+    return lines;
+  } else {
+    std::vector<T> out;
+    for (const std::string& line : lines) {
+      const char* const end = line.data() + line.size();
+      const auto [stop, error] = std::from_chars(line.data(), end, out.emplace_back());
+      if (error != std::errc() || stop != end) {
+        throw ValueError("read_vocabulary: ", path, " has the word '", line,
+                         "', which is not an integer");
+      }
+    }
+    return out;
+  }
+}
+
+template std::vector<std::string> read_vocabulary(const std::string& path);
+template std::vector<int64_t> read_vocabulary(const std::string& path);
 template class IndexLookupLayer<std::string>;
 template class IndexLookupLayer<int64_t>;
 
-KEEL_REGISTER(
-    Layer, IntegerLookupLayer, .package = "keras",
-    .ignored_keys = "sparse=false, vocabulary_dtype=*, vocabulary_size=*, has_input_vocabulary=*")
+KEEL_REGISTER(Layer, IntegerLookupLayer, .package = "keras",
+              .ignored_keys = "vocabulary_size=*, has_input_vocabulary=*")
 KEEL_REGISTER(Layer, StringLookupLayer, .package = "keras",
-              .ignored_keys =
-                  "sparse=false, vocabulary_dtype=*, vocabulary_size=*, has_input_vocabulary=*, "
-                  "encoding=\"utf-8\"")
+              .ignored_keys = "vocabulary_dtype=*, vocabulary_size=*, has_input_vocabulary=*")
 
 }  // namespace keel

@@ -9,9 +9,13 @@
 #include <vector>
 
 #include <keel/layers/layer.h>
-#include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
+
+namespace data {
+class Dataset;
+}
 
 // Returns Keras's token for out-of-vocabulary words: "[UNK]" or -1.
 template <class T>
@@ -22,6 +26,15 @@ T default_oov_token() {
     return -1;
   }
 }
+
+// Returns the words of a text file, one per line, for options that Keras also accepts as a path:
+//   layers::StringLookup({.vocabulary = read_vocabulary<std::string>("words.txt")})
+// Empty lines at the end are dropped. Throws IoError if the file cannot be read, and ValueError for
+// a line that is not an integer if T is int64_t.
+template <class T>
+std::vector<T> read_vocabulary(const std::string& path);
+extern template std::vector<std::string> read_vocabulary(const std::string& path);
+extern template std::vector<int64_t> read_vocabulary(const std::string& path);
 
 // Options of StringLookup and IntegerLookup.
 template <class T>
@@ -36,10 +49,14 @@ struct LookupOptions {
   std::optional<std::vector<double>> idf_weights = {};  // for "tf_idf": one per given word
   // Make encodings of depth max_tokens regardless of the vocabulary size.
   bool pad_to_max_tokens = false;
+  bool sparse = false;  // return encodings as SparseTensors
   // Selects how integers outside the vocabulary are distributed over num_oov_indices: "floormod" by
   // their remainder, "farmhash" by the hash of their digits. Strings are always hashed.
   std::string oov_method = "floormod";
   std::optional<HashingSalt> salt = {};  // hash with SipHash and this key instead of FarmHash64
+  // For IntegerLookup: the dtype of words that `invert` returns, int64 or int32.
+  DType vocabulary_dtype = DTypeOf<T>::kValue;
+  std::string encoding = "utf-8";  // for StringLookup; no other encoding is supported
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -52,11 +69,14 @@ struct LookupOptions {
     field("oov_token", self.oov_token);
     field("mask_token", self.mask_token);
     field("output_mode", self.output_mode);
+    field("sparse", self.sparse);
     field("pad_to_max_tokens", self.pad_to_max_tokens);
+    if constexpr (std::same_as<T, int64_t>) field("vocabulary_dtype", self.vocabulary_dtype);
     field("idf_weights", self.idf_weights);
     field("vocabulary", self.vocabulary);
     field("oov_method", self.oov_method);
     field("salt", self.salt);
+    if constexpr (std::same_as<T, std::string>) field("encoding", self.encoding);
   }
 };
 
@@ -85,16 +105,23 @@ class IndexLookupLayer final : public Layer {
   // - idf_weights whose number differs from the number of words, or that are given without
   //   "tf_idf";
   // - "tf_idf" with a vocabulary but without idf_weights;
-  // - pad_to_max_tokens without max_tokens.
+  // - pad_to_max_tokens without max_tokens;
+  // - `sparse` with output_mode "int";
+  // - another vocabulary_dtype than int32 and int64.
+  // Throws NotImplementedError for another encoding than "utf-8".
   explicit IndexLookupLayer(Options options);
+  // Throws ValueError, with the path, if the config names a file in place of a vocabulary. As in
+  // Keras's safe mode, a model must not make the program read other files.
+  static std::shared_ptr<IndexLookupLayer> from_config(const Config& config);
 
   // Rebuilds the vocabulary from the words of the data, without special tokens: by descending
   // frequency, then by descending value, as Keras sorts them. For "tf_idf", a document is a row, or
   // each element of a vector; a vector that is a batch of a dataset is one document. A word in d of
   // n documents has the weight log(1 + n / (1 + d)). Must not run while other threads call the
-  // layer. Throws ValueError for empty data.
+  // layer. Throws ValueError for empty data. The second form reads the first `steps` batches, or
+  // all of them.
   void adapt(const TensorLike& data);
-  void adapt(const data::Dataset& batches);
+  void adapt(const data::Dataset& batches, std::optional<int64_t> steps = {});
   // Replaces the vocabulary. Throws the ValueErrors of the constructor.
   void set_vocabulary(std::vector<T> vocabulary,
                       const std::optional<std::vector<double>>& idf_weights = {});
@@ -117,7 +144,8 @@ class IndexLookupLayer final : public Layer {
   int64_t oov_index(const T& word) const;       // in [0, num_oov_indices)
   void take(const Counts& counts);
   OutputMode checked_mode() const;
-  int64_t depth() const;  // depth of encodings
+  void check_words() const;  // options on the dtype and encoding of words
+  int64_t depth() const;     // depth of encodings
   int64_t first_oov() const;
   int64_t first_word() const { return first_oov() + options_.num_oov_indices; }
   const Table& table() const;

@@ -1,4 +1,5 @@
-// Hashing, Discretization and CategoryEncoding: map values to categories. See also lookup.h.
+// Discretization and CategoryEncoding: map values to categories. See also hashing.h, lookup.h and
+// text_vectorization.h.
 //
 // The option output_mode selects the form of the categories, which are counted from 0:
 //   "int"        int64, with the shape and row splits of the input
@@ -7,90 +8,23 @@
 //                or sparse matrix with one row per sample
 //   "count"      like "multi_hot" with the number of occurrences
 // Encodings ignore negative categories. "one_hot" requires dense inputs. There is no gradient.
+//
+// The option `sparse` makes encodings, not "int", SparseTensors of the same shape and values.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <keel/layers/layer.h>
+#include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
 
 namespace data {
 class Dataset;
 }
-enum class OutputMode;
 class QuantileSummary;
-
-// The key of a salted hash.
-struct HashingSalt {
-  // Uses two integers, or one integer twice.
-  HashingSalt(int64_t both = 0) : first(both), second(both) {}  // NOLINT: implicit
-  HashingSalt(int64_t a, int64_t b) : first(a), second(b) {}
-  int64_t first;   // first half of the key
-  int64_t second;  // second half of the key
-};
-// Converts a salt to and from a list of two integers.
-Config encode(const HashingSalt& salt);
-void decode(const Config& config, HashingSalt& salt);
-
-// A word, either a string or an integer.
-class HashingWord {
- public:
-  // Stores the word.
-  HashingWord(const char* word = "") : value_(std::string(word)) {}  // NOLINT: implicit
-  HashingWord(std::string word) : value_(std::move(word)) {}         // NOLINT: implicit
-  HashingWord(int64_t word) : value_(word) {}                        // NOLINT: implicit
-  const std::variant<std::string, int64_t>& value() const { return value_; }
-
- private:
-  std::variant<std::string, int64_t> value_;
-};
-// Converts a word to and from a string or an integer.
-Config encode(const HashingWord& word);
-void decode(const Config& config, HashingWord& word);
-
-// Options of Hashing.
-struct HashingOptions {
-  int64_t num_bins = 0;                        // required, > 0; includes bin 0 of the mask value
-  std::optional<HashingWord> mask_value = {};  // mapped to bin 0; no other word is
-  std::optional<HashingSalt> salt = {};        // unset: hash with FarmHash64
-  std::string output_mode = "int";             // or "one_hot", "multi_hot", "count"
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
-
-  static void fields(auto& self, auto&& field) {
-    base_fields(self, field);
-    field("num_bins", self.num_bins);
-    field("salt", self.salt);
-    field("mask_value", self.mask_value);
-    field("output_mode", self.output_mode);
-  }
-};
-
-// Maps strings and integers to bins without a vocabulary (keras.layers.Hashing): computes the hash
-// of each word modulo the number of bins, with Keras's results. The hash is FarmHash64 without a
-// salt and SipHash-2-4 with one. Input is strings, integers, which are hashed as their decimal
-// digits, or floats, which are truncated to integers first, of any shape and layout. In the config
-// the dtype is int64 for output_mode "int", as Keras requires. Throws TypeError for other inputs.
-class HashingLayer final : public Layer {
- public:
-  static constexpr char kClassName[] = "Hashing";
-  using Options = HashingOptions;
-  // Throws ValueError if no bin is left for words, and for an unknown output_mode.
-  explicit HashingLayer(Options options);
-  Config get_config() const override;
-
- private:
-  Tensors call(const Tensors& inputs, const CallContext& context) override;
-  Tensor bins(const Tensor& words) const;
-
-  const Options options_;
-  const OutputMode mode_;
-};
 
 // Options of Discretization.
 struct DiscretizationOptions {
@@ -98,6 +32,7 @@ struct DiscretizationOptions {
   std::optional<int64_t> num_bins = {};                    // adapt() computes the boundaries
   double epsilon = 0.01;            // for adapt(): it keeps about 1 / epsilon values, in (0, 1]
   std::string output_mode = "int";  // or "one_hot", "multi_hot", "count"
+  bool sparse = false;              // return encodings as SparseTensors
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -108,6 +43,7 @@ struct DiscretizationOptions {
     field("num_bins", self.num_bins);
     field("epsilon", self.epsilon);
     field("output_mode", self.output_mode);
+    field("sparse", self.sparse);
   }
 };
 
@@ -118,16 +54,19 @@ class DiscretizationLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Discretization";
   using Options = DiscretizationOptions;
-  // Throws ValueError unless ascending boundaries or num_bins > 1 are given, and if both are given
-  // and the boundaries make more than num_bins bins.
+  // Throws ValueError
+  // - unless ascending boundaries or num_bins > 1 are given;
+  // - if both are given and the boundaries make more than num_bins bins;
+  // - for `sparse` with output_mode "int".
   explicit DiscretizationLayer(Options options);
 
   // Sets the boundaries so that each of num_bins bins gets the same share of the values. The result
   // is exact for up to 1 / epsilon values and approximate for more. Values are converted to
   // float32. If there are fewer values than num_bins, there are fewer bins. Throws RuntimeError if
-  // num_bins is unset, and ValueError for empty data or a NaN.
+  // num_bins is unset, and ValueError for empty data or a NaN. The second form reads the first
+  // `steps` batches, or all of them.
   void adapt(const TensorLike& data);
-  void adapt(const data::Dataset& batches);
+  void adapt(const data::Dataset& batches, std::optional<int64_t> steps = {});
   const std::vector<double>& bin_boundaries() const { return boundaries_; }  // empty before adapt()
   Config get_config() const override;
 
@@ -149,6 +88,7 @@ class DiscretizationLayer final : public Layer {
 struct CategoryEncodingOptions {
   int64_t num_tokens = 0;                 // number of categories; required, > 0
   std::string output_mode = "multi_hot";  // or "one_hot", "count"
+  bool sparse = false;                    // return SparseTensors
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -157,6 +97,7 @@ struct CategoryEncodingOptions {
     base_fields(self, field);
     field("num_tokens", self.num_tokens);
     field("output_mode", self.output_mode);
+    field("sparse", self.sparse);
   }
 };
 
@@ -178,7 +119,8 @@ class CategoryEncodingLayer final : public OptionsLayer<CategoryEncodingOptions,
   // Throws ValueError unless num_tokens > 0, and for an unknown output_mode.
   explicit CategoryEncodingLayer(Options options);
 
-  // Encodes `inputs`, with options.count_weights if set.
+  // Encodes `inputs`, with options.count_weights if set. The second form throws TypeError if the
+  // result is sparse.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
@@ -192,7 +134,6 @@ class CategoryEncodingLayer final : public OptionsLayer<CategoryEncodingOptions,
 
 namespace layers {
 // Handles to the layers, under Keras's names.
-using Hashing = LayerHandle<HashingLayer>;
 using Discretization = LayerHandle<DiscretizationLayer>;
 using CategoryEncoding = LayerHandle<CategoryEncodingLayer>;
 }  // namespace layers

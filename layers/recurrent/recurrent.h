@@ -1,4 +1,4 @@
-// RecurrentLayer: the base class of recurrent layers (SimpleRNN, LSTM, GRU).
+// RecurrentLayer: the base class of recurrent layers (RNN, SimpleRNN, LSTM, GRU, ConvLSTM).
 #pragma once
 
 #include <optional>
@@ -25,13 +25,14 @@ void recurrent_loop_fields(auto& self, auto&& field) {
 // Options of a call of a recurrent layer.
 struct RecurrentCallOptions {
   std::optional<bool> training = {};       // unset: as the enclosing layer, else false
-  std::vector<Tensor> initial_state = {};  // empty, or all states of the cell, [batch, units]
+  std::vector<Tensor> initial_state = {};  // empty, or all states of the cell, [batch, ...]
 };
 
-// Runs a cell over the steps of sequences. Input is [batch, steps, in], or a list of it and the
-// initial states (default zeros). Output is [batch, units], the output of the last step, or with
-// return_sequences [batch, steps, units], the outputs of all steps. With return_state the result is
-// a tuple of the output and the final states.
+// Runs a cell over the steps of sequences. Input is [batch, steps, ...], or a list of it and the
+// initial states (default zeros). Output is [batch, ...], the output of the last step, or with
+// return_sequences [batch, steps, ...], the outputs of all steps. With return_state the result is
+// a tuple of the output and the final states. The axes "..." are those of the cell: the features of
+// an input, the units of an output.
 //
 //   go_backwards  processes the steps from the last to the first, and returns their outputs in
 //       this order.
@@ -42,8 +43,8 @@ struct RecurrentCallOptions {
 //       the previous output, or zeros at the start; with zero_output_for_mask always zeros. The
 //       outputs of all steps have the same mask.
 //
-// Throws ValueError for another rank, an unknown number of features, no steps, a wrong number or
-// shape of states and, if stateful, for an unknown or different number of rows.
+// Throws ValueError for a rank below 3, inputs that the cell does not take, no steps, a wrong
+// number or shape of states and, if stateful, for an unknown or different number of rows.
 class RecurrentLayer : public Layer, public SublayerAttributes {
  public:
   using CallOptions = RecurrentCallOptions;
@@ -66,7 +67,8 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
   const Loop& loop() const { return loop_; }
   // Changes the option zero_output_for_mask.
   void set_zero_output_for_mask(bool zero) { loop_.zero_output_for_mask = zero; }
-  const LayerHandle<RecurrentCell>& cell() const { return cell_; }
+  // Returns the cell that is run.
+  const LayerHandle<RNNCell>& cell() const { return cell_; }
   // Sets the stored states to zero; has no effect unless stateful.
   void reset_states();
   const std::vector<Variable>& states() const { return states_; }  // empty if not stateful or built
@@ -77,9 +79,9 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
 
  protected:
   // Runs `cell`, a new cell. `options` has the fields of recurrent_loop_fields() and base_fields(),
-  // and activity_regularizer. An empty name is replaced in `options` too.
+  // and may have an activity_regularizer. An empty name is replaced in `options` too.
   template <class Options>
-  RecurrentLayer(const char* class_name, Options& options, LayerHandle<RecurrentCell> cell)
+  RecurrentLayer(const char* class_name, Options& options, LayerHandle<RNNCell> cell)
       : Layer(class_name, options),
         loop_{.return_sequences = options.return_sequences,
               .return_state = options.return_state,
@@ -87,7 +89,9 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
               .stateful = options.stateful,
               .zero_output_for_mask = options.zero_output_for_mask},
         cell_(track(std::move(cell))) {
-    set_activity_regularizer(options.activity_regularizer);
+    if constexpr (requires { options.activity_regularizer; }) {
+      set_activity_regularizer(options.activity_regularizer);
+    }
   }
   // Returns a config of the layer's options with the current value of zero_output_for_mask.
   Config config_of(Config options) const;
@@ -99,13 +103,13 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   std::string caller() const { return class_name() + " " + name(); }
   void check_sequences(const Shape& shape) const;
-  RecurrentCell::States initial_states(const Tensors& inputs, int64_t batch) const;
-  Result run(const Tensor& x, const Tensor& mask, RecurrentCell::States states,
-             bool training) const;
-  Tensors outputs_of(const Tensor& output, const RecurrentCell::States& states) const;
+  RNNCell::States initial_states(const Tensors& inputs, const Shape& step) const;
+  RNNCell::States given_states(const Tensors& inputs, size_t count) const;
+  Result run(const Tensor& x, const Tensor& mask, RNNCell::States states, bool training) const;
+  Tensors outputs_of(const Tensor& output, const RNNCell::States& states) const;
 
   Loop loop_;
-  const LayerHandle<RecurrentCell> cell_;
+  const LayerHandle<RNNCell> cell_;
   std::vector<Variable> states_;
 };
 

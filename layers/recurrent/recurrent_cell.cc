@@ -5,6 +5,8 @@
 namespace keel {
 namespace {
 
+Tensor ones(const Shape& shape, DType dtype) { return Tensor::full<float>(shape, 1).cast(dtype); }
+
 // Keras ignores a rate of 1.
 bool drops(double rate) { return rate > 0 && rate < 1; }
 
@@ -51,13 +53,18 @@ void RecurrentCell::check_settings() {
   }
 }
 
+std::vector<Shape> RecurrentCell::state_shapes(const Shape& input) const {
+  if (input.rank() == 2 && input[1] != kUnknown) {
+    return std::vector<Shape>(static_cast<size_t>(state_count()), Shape{input[0], units()});
+  }
+  throw ValueError(class_name(), " ", name(),
+                   ": input must be [batch, features] with a known number of features, received ",
+                   input);
+}
+
 void RecurrentCell::build_weights(const Specs& inputs) {
   const Shape shape = first_of(inputs).shape;
-  if (shape.rank() != 2 || shape[1] == kUnknown) {
-    throw ValueError(class_name(), " ", name(),
-                     ": input must be [batch, features] with a known number of features, received ",
-                     shape);
-  }
+  state_shapes(shape);
   const int64_t columns = gates() * units();
   kernel_ = add_weight({.name = "kernel",
                         .shape = {shape[1], columns},
@@ -122,21 +129,24 @@ Tensor RecurrentCell::recur(const Tensor& state, const RecurrentKernels& kernels
   return masked_product(state, masks.states, kernels.all, kernels.of_gates);
 }
 
+RNNCell::Run RecurrentCell::start(const Shape& input, bool training) {
+  Masks masks;
+  if (training) {
+    masks = draw_masks(ones(input, dtype()), ones(state_shapes(input)[0], dtype()), true);
+  }
+  return {.project = [this, masks](const Tensor& x) { return project(x, masks); },
+          .step = [step = make_step(masks)](const Tensor& projected,
+                                            const States& states) -> StepResult {
+            States next = step(projected, states);
+            return {.output = next[0], .states = std::move(next)};
+          }};
+}
+
 Tensors RecurrentCell::call(const Tensors& inputs, const CallContext& context) {
-  const auto count = static_cast<size_t>(state_count());
-  if (!inputs.is_sequence() || inputs.items().size() != count + 1) {
-    throw ValueError(class_name(), " ", name(), ": inputs must be a list of an input and ", count,
-                     " states, received ", inputs.structure());
-  }
-  const Tensor x = as_dtype(inputs[0].tensor(), dtype());
-  States states;
-  for (size_t i = 1; i <= count; ++i) {
-    states.push_back(as_dtype(inputs[static_cast<int>(i)].tensor(), dtype()));
-  }
+  const auto [x, states] = step_inputs(inputs, static_cast<size_t>(state_count()));
   const Masks masks = draw_masks(ops::ones_like(x), ops::ones_like(states[0]), context.training);
-  states = make_step(masks)(project(x, masks), states);
-  Tensors::Items next(states.begin(), states.end());
-  return Tensors::tuple({states[0], Tensors::list(std::move(next))});
+  const States next = make_step(masks)(project(x, masks), states);
+  return step_result({.output = next[0], .states = next});
 }
 
 }  // namespace keel

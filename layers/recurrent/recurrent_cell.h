@@ -1,4 +1,4 @@
-// RecurrentCell: the base class of the cells of recurrent layers, which compute one step.
+// RecurrentCell: the base class of cells with gates, whose states are all [batch, units].
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/layer.h>
+#include <keel/layers/recurrent/rnn_cell.h>
 #include <keel/layers/regularization/regularization.h>
 
 namespace keel {
@@ -84,16 +84,14 @@ To recurrent_settings(const auto& from) {
 // Throws ValueError unless units > 0 and both rates are in [0, 1], and for inputs of other shapes.
 //
 // To implement a cell, derive from this class, implement gates() and make_step(), and pass a handle
-// to the cell to the constructor of your class derived from RecurrentLayer:
+// to the cell to RNN, or to the constructor of your class derived from RecurrentLayer:
 //   Step make_step(const Masks& masks) const override {  // in MyCell
 //     return [masks, kernels = recurrent_kernels(masks)](const Tensor& x, const States& states) {
 //       return States{ops::tanh(x + recur(states[0], kernels, masks))};
 //     };
 //   }
-class RecurrentCell : public Layer {
+class RecurrentCell : public RNNCell {
  public:
-  // The states of one step, each [batch, units].
-  using States = std::vector<Tensor>;
   // Computes the states after a step from x . kernel + bias and the states before it.
   using Step = std::function<States(const Tensor& projected, const States& states)>;
   // Dropout factors: none, one mask for all gates, or one per gate.
@@ -106,6 +104,9 @@ class RecurrentCell : public Layer {
   int64_t units() const;
   // Returns the number of states.
   virtual int state_count() const { return 1; }
+  // Returns [batch, units] for each state. Throws ValueError unless `input` is [batch, features].
+  std::vector<Shape> state_shapes(const Shape& input) const override;
+  Run start(const Shape& input, bool training) override;
 
   // Draws dropout masks, given ones with the shapes of an input and a state. Returns no masks
   // unless `training`.
@@ -125,7 +126,8 @@ class RecurrentCell : public Layer {
   // base_fields(). An empty name is replaced in `options` too.
   template <class Options>
   RecurrentCell(const char* class_name, Options& options)
-      : Layer(class_name, options), settings_(recurrent_settings<RecurrentCellSettings>(options)) {
+      : RNNCell(class_name, options),
+        settings_(recurrent_settings<RecurrentCellSettings>(options)) {
     check_settings();
   }
 

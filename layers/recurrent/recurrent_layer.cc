@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/variable_paths.h>
@@ -8,7 +9,15 @@
 namespace keel {
 namespace {
 
-Tensor ones(const Shape& shape, DType dtype) { return Tensor::full<float>(shape, 1).cast(dtype); }
+// Returns the shape [batch, ...] of one step of sequences [batch, steps, ...].
+Shape step_of(const Shape& sequences) { return sequences.without(1); }
+
+// Swaps the axes of the batch and the steps.
+Tensor with_swapped_axes(const Tensor& x) {
+  std::vector<int> order = {1, 0};
+  for (int axis = 2; axis < x.rank(); ++axis) order.push_back(axis);
+  return ops::transpose(x, order);
+}
 
 // Splits [steps, batch, ...] into the [batch, ...] of each step.
 std::vector<Tensor> steps_of(const Tensor& time_major) {
@@ -20,23 +29,30 @@ std::vector<Tensor> steps_of(const Tensor& time_major) {
 // Splits the mask into [batch, 1] for each step.
 std::vector<Tensor> mask_steps(const Tensor& mask) { return ops::split(mask, mask.dim(1), 1); }
 
+// Returns a where the mask [batch, 1] is true, and b elsewhere.
+Tensor chosen(const Tensor& mask, const Tensor& a, const Tensor& b) {
+  if (a.rank() == 2) return ops::where(mask, a, b);
+  Shape shape = {mask.dim(0)};
+  for (int axis = 1; axis < a.rank(); ++axis) shape = shape.inserted(axis, 1);
+  return ops::where(ops::reshape(mask, shape), a, b);
+}
+
 }  // namespace
 
 struct RecurrentLayer::Result {
   std::vector<Tensor> outputs;  // of all steps, or of the last step only
-  RecurrentCell::States states;
+  RNNCell::States states;
 };
 
-Tensors recurrent_inputs(const Tensors& sequences, const std::vector<Tensor>& initial_state) {
-  if (initial_state.empty()) return sequences;
-  Tensors::Items items = {sequences};
-  items.insert(items.end(), initial_state.begin(), initial_state.end());
-  return Tensors::list(std::move(items));
-}
-
 Tensors RecurrentLayer::operator()(const Tensors& sequences, const CallOptions& options) {
-  return Layer::operator()(recurrent_inputs(sequences, options.initial_state),
-                           {.training = options.training});
+  Tensors inputs = sequences;
+  if (!options.initial_state.empty()) {
+    if (!built()) build(specs_of(sequences));  // a built cell knows the structure of its states
+    Tensors::Items items = cell_->packed(options.initial_state);
+    items.insert(items.begin(), sequences);
+    inputs = Tensors::list(std::move(items));
+  }
+  return Layer::operator()(inputs, {.training = options.training});
 }
 
 Tensor RecurrentLayer::operator()(const Tensor& sequences, const CallOptions& options) {
@@ -63,10 +79,10 @@ std::vector<Tensor> RecurrentLayer::compute_mask(const Tensors& inputs, const Te
 }
 
 void RecurrentLayer::check_sequences(const Shape& shape) const {
-  if (shape.rank() == 3 && shape[2] != kUnknown && shape[1] != 0) return;
-  throw ValueError(
-      caller(), ": input must be [batch, steps, features] with a known number of features and at ",
-      "least one step, received ", shape);
+  if (shape.rank() >= 3 && shape[1] != 0) return;
+  throw ValueError(caller(),
+                   ": input must be [batch, steps, features ...] with at least one step, received ",
+                   shape);
 }
 
 void RecurrentLayer::build_weights(const Specs& inputs) {
@@ -75,109 +91,115 @@ void RecurrentLayer::build_weights(const Specs& inputs) {
   if (loop_.stateful && shape[0] == kUnknown) {
     throw ValueError(caller(), ": stateful requires a known batch size, received ", shape);
   }
-  const TensorSpec state = {.shape = {shape[0], cell_->units()}, .dtype = dtype()};
-  Specs::Items cell_inputs = {TensorSpec{.shape = {shape[0], shape[2]}, .dtype = dtype()}};
-  cell_inputs.insert(cell_inputs.end(), cell_->state_count(), state);
+  const TensorSpec step = {.shape = step_of(shape), .dtype = cell_->dtype()};
+  Specs::Items cell_inputs = {step};
+  for (const Shape& state : cell_->state_shapes(step.shape)) {
+    cell_inputs.push_back(TensorSpec{.shape = state, .dtype = cell_->dtype()});
+  }
   cell_->build(Specs::list(std::move(cell_inputs)));
   prepend_to_paths(name(), *cell_);
   if (!loop_.stateful || !states_.empty()) return;
-  for (int i = 0; i < cell_->state_count(); ++i) {
-    states_.push_back(
-        add_state(Variable(Tensor::zeros(state.shape, state.dtype),
-                           {.name = "rnn_state" + (i == 0 ? "" : "_" + std::to_string(i)),
-                            .trainable = false,
-                            .synchronization = VariableSynchronization::kOnRead,
-                            .aggregation = VariableAggregation::kOnlyFirstReplica})));
+  const RNNCell::States initial = cell_->initial_states(step.shape);
+  for (size_t i = 0; i < initial.size(); ++i) {
+    states_.push_back(add_state(
+        Variable(initial[i], {.name = "rnn_state" + (i == 0 ? "" : "_" + std::to_string(i)),
+                              .trainable = false,
+                              .synchronization = VariableSynchronization::kOnRead,
+                              .aggregation = VariableAggregation::kOnlyFirstReplica})));
   }
 }
 
-// Returns the given states, the stored states, or zeros.
-RecurrentCell::States RecurrentLayer::initial_states(const Tensors& inputs, int64_t batch) const {
-  const Shape shape = {batch, cell_->units()};
-  const auto count = static_cast<size_t>(cell_->state_count());
-  RecurrentCell::States out;
-  if (!inputs.is_leaf() && inputs.items().size() > 1) {
-    if (inputs.items().size() != count + 1) {
-      throw ValueError(caller(), ": initial_state must have ", count, " tensors, received ",
-                       inputs.items().size() - 1);
-    }
-    for (size_t i = 1; i <= count; ++i) {
-      out.push_back(as_dtype(inputs.items()[i].tensor(), dtype()));
-    }
-  } else {
-    const bool kept = loop_.stateful && batch != kUnknown;
-    for (size_t i = 0; i < count; ++i) {
-      if (batch == kUnknown) {
-        out.push_back(Tensor::symbolic({.shape = shape, .dtype = dtype()}));
-      } else {
-        out.push_back(kept ? states_[i].read() : Tensor::zeros(shape, dtype()));
-      }
-    }
+// Returns the states of a call's inputs, of which there must be `count`, or none.
+RNNCell::States RecurrentLayer::given_states(const Tensors& inputs, size_t count) const {
+  RNNCell::States out;
+  if (inputs.is_leaf()) return out;
+  const std::vector<TensorLike> all = flatten(inputs);
+  if (all.size() == 1) return out;
+  if (all.size() != count + 1) {
+    throw ValueError(caller(), ": initial_state must have ", count, " tensors, received ",
+                     all.size() - 1);
   }
-  for (const Tensor& state : out) {
-    if (compatible(state.shape(), shape)) continue;
+  for (size_t i = 1; i <= count; ++i) out.push_back(as_dtype(all[i].tensor(), cell_->dtype()));
+  return out;
+}
+
+// Returns the given states, the stored states, or those with which the cell begins.
+RNNCell::States RecurrentLayer::initial_states(const Tensors& inputs, const Shape& step) const {
+  const std::vector<Shape> shapes = cell_->state_shapes(step);
+  RNNCell::States out = given_states(inputs, shapes.size());
+  if (out.empty() && loop_.stateful && step[0] != kUnknown) {
+    for (const Variable& state : states_) out.push_back(state.read());
+  } else if (out.empty() && any_symbolic(inputs)) {
+    for (const Shape& shape : shapes) {
+      out.push_back(Tensor::symbolic({.shape = shape, .dtype = cell_->dtype()}));
+    }
+  } else if (out.empty()) {
+    out = cell_->initial_states(step);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (compatible(out[i].shape(), shapes[i])) continue;
     throw ValueError(caller(), loop_.stateful ? ": stateful" : ": initial_state",
-                     " requires states of shape ", shape, ", received ", state.shape());
+                     " requires states of shape ", shapes[i], ", received ", out[i].shape());
   }
   return out;
 }
 
-// Projects the inputs of all steps in one product, then runs the steps one after the other.
+// Projects the inputs of all steps at once, then runs the steps one after the other.
 RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask,
-                                           RecurrentCell::States states, bool training) const {
-  const int64_t batch = x.dim(0), steps = x.dim(1);
-  RecurrentCell::Masks dropped;
-  if (training) {
-    dropped = cell_->draw_masks(ones({batch, x.dim(2)}, dtype()),
-                                ones({batch, cell_->units()}, dtype()), true);
-  }
-  const std::vector<Tensor> projected =
-      steps_of(cell_->project(ops::transpose(x, {1, 0, 2}), dropped));
+                                           RNNCell::States states, bool training) const {
+  const Shape step_shape = step_of(x.shape());
+  const AutocastScope products(cell_->dtype_policy().bfloat16_products());
+  const RNNCell::Run cell = cell_->start(step_shape, training);
+  const Tensor inputs = with_swapped_axes(x);
+  const std::vector<Tensor> projected = steps_of(cell.project ? cell.project(inputs) : inputs);
   const std::vector<Tensor> counts = mask ? mask_steps(mask) : std::vector<Tensor>();
-  const RecurrentCell::Step step = cell_->make_step(dropped);
-  const Tensor zeros = Tensor::zeros({batch, cell_->units()}, dtype());
+  Tensor zeros;
+  if (mask) zeros = Tensor::zeros(cell_->output_shape(step_shape), cell_->dtype());
 
   Result out;
   Tensor previous = zeros;
+  const int64_t steps = x.dim(1);
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t t = loop_.go_backwards ? steps - 1 - i : i;
-    RecurrentCell::States next = step(projected[t], states);
-    Tensor output = next[0];
+    RNNCell::StepResult next = cell.step(projected[t], states);
     if (mask) {
-      output = ops::where(counts[t], output, loop_.zero_output_for_mask ? zeros : previous);
-      for (size_t k = 0; k < next.size(); ++k) {
-        next[k] = ops::where(counts[t], next[k], states[k]);
+      next.output = chosen(counts[t], next.output, loop_.zero_output_for_mask ? zeros : previous);
+      for (size_t k = 0; k < states.size(); ++k) {
+        next.states[k] = chosen(counts[t], next.states[k], states[k]);
       }
     }
-    states = std::move(next);
-    previous = output;
-    if (loop_.return_sequences || i + 1 == steps) out.outputs.push_back(output);
+    states = std::move(next.states);
+    previous = next.output;
+    if (loop_.return_sequences || i + 1 == steps) out.outputs.push_back(next.output);
   }
   out.states = std::move(states);
   return out;
 }
 
-Tensors RecurrentLayer::outputs_of(const Tensor& output,
-                                   const RecurrentCell::States& states) const {
-  if (!loop_.return_state) return output;
-  Tensors::Items items = {output};
-  items.insert(items.end(), states.begin(), states.end());
+// Returns the output and, if requested, the states in the dtype of the layer.
+Tensors RecurrentLayer::outputs_of(const Tensor& output, const RNNCell::States& states) const {
+  if (!loop_.return_state) return as_dtype(output, dtype());
+  RNNCell::States last = states;
+  for (Tensor& state : last) state = as_dtype(state, dtype());
+  Tensors::Items items = {as_dtype(output, dtype())};
+  for (Tensors& state : cell_->packed(last)) items.push_back(std::move(state));
   return Tensors::tuple(std::move(items));
 }
 
 Tensors RecurrentLayer::call(const Tensors& inputs, const CallContext& context) {
   const Tensor given = inputs.is_leaf() ? inputs.tensor() : inputs[0].tensor();
   check_sequences(given.shape());
-  const Tensor x = as_dtype(given, dtype());
-  const int64_t batch = x.dim(0), units = cell_->units();
-  RecurrentCell::States states = initial_states(inputs, batch);
+  const Tensor x = as_dtype(given, cell_->dtype());
+  const Shape step = step_of(x.shape());
+  RNNCell::States states = initial_states(inputs, step);
   if (any_symbolic(inputs)) {
-    const Shape shape =
-        loop_.return_sequences ? Shape{batch, x.dim(1), units} : Shape{batch, units};
-    for (Tensor& state : states) {
-      state = Tensor::symbolic({.shape = {batch, units}, .dtype = dtype()});
+    Shape shape = cell_->output_shape(step);
+    if (loop_.return_sequences) shape = shape.inserted(1, x.dim(1));
+    const std::vector<Shape> shapes = cell_->state_shapes(step);
+    for (size_t i = 0; i < states.size(); ++i) {
+      states[i] = Tensor::symbolic({.shape = shapes[i], .dtype = cell_->dtype()});
     }
-    return outputs_of(Tensor::symbolic({.shape = shape, .dtype = dtype()}), states);
+    return outputs_of(Tensor::symbolic({.shape = shape, .dtype = cell_->dtype()}), states);
   }
   Result result = run(x, given.mask(), std::move(states), context.training);
   if (loop_.stateful) {

@@ -13,7 +13,7 @@ AlphaDropoutLayer::AlphaDropoutLayer(Options options)
   noise::check_shape(options_.noise_shape, caller());
 }
 
-Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor AlphaDropoutLayer::perturb(const Tensor& x, const RandomNumbers& random) const {
   // The limit of selu at minus infinity, -scale * alpha.
   constexpr double kLeastOfSelu = -1.0507009873554805 * 1.6732632423543772;
   const double rate = options_.rate;

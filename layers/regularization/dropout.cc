@@ -9,7 +9,7 @@ DropoutLayer::DropoutLayer(Options options) : OptionsLayer(kClassName, std::move
   noise::check_shape(options_.noise_shape, caller());
 }
 
-Tensor DropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor DropoutLayer::perturb(const Tensor& x, const RandomNumbers& random) const {
   if (!options_.noise_shape) return noise::dropout(x, options_.rate, random);
   const Shape shape = noise::shape_for(x.shape(), *options_.noise_shape, caller());
   return noise::dropout(x, options_.rate, shape, random);

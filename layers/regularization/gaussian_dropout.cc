@@ -12,7 +12,7 @@ GaussianDropoutLayer::GaussianDropoutLayer(Options options)
   noise::check_rate(options_.rate, true, caller());
 }
 
-Tensor GaussianDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor GaussianDropoutLayer::perturb(const Tensor& x, const RandomNumbers& random) const {
   const double stddev = std::sqrt(options_.rate / (1 - options_.rate));
   return x * noise::normal(x.shape(), x.dtype(), 1, stddev, random);
 }

@@ -12,7 +12,7 @@ GaussianNoiseLayer::GaussianNoiseLayer(Options options)
   }
 }
 
-Tensor GaussianNoiseLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor GaussianNoiseLayer::perturb(const Tensor& x, const RandomNumbers& random) const {
   return x + noise::normal(x.shape(), x.dtype(), 0, options_.stddev, random);
 }
 

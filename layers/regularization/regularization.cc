@@ -12,7 +12,7 @@ Tensor NoiseLayer::call(const Tensor& x, const CallContext& context) {
   if (!is_floating(x.dtype())) {
     throw TypeError(caller(), ": input must be float32 or float64, received ", x.dtype());
   }
-  return x.is_symbolic() ? Tensor::symbolic(x.spec()) : disturb(x, random_.next());
+  return x.is_symbolic() ? Tensor::symbolic(x.spec()) : perturb(x, random_.next());
 }
 
 std::optional<PlanValues> NoiseLayer::plan(Planner&, const PlanValues& inputs) const {

@@ -28,7 +28,7 @@ class NoiseLayer : public TensorLayer {
   // Returns false if x is returned unchanged in training, too.
   virtual bool is_noisy() const = 0;
   // Applies noise to a floating x that is not symbolic.
-  virtual Tensor disturb(const Tensor& x, const RandomNumbers& random) const = 0;
+  virtual Tensor perturb(const Tensor& x, const RandomNumbers& random) const = 0;
   std::string caller() const { return class_name() + " " + name(); }
 
  private:
@@ -66,7 +66,7 @@ class DropoutLayer final : public OptionsLayer<DropoutOptions, NoiseLayer> {
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // Options of SpatialDropout1D and GaussianDropout.
@@ -95,7 +95,7 @@ class SpatialDropout1DLayer final : public OptionsLayer<SpatialDropout1DOptions,
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // Dropout for selu (keras.layers.AlphaDropout; Klambauer et al. 2017). In training, computes a x +
@@ -110,7 +110,7 @@ class AlphaDropoutLayer final : public OptionsLayer<DropoutOptions, NoiseLayer> 
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // In training, multiplies x by normal noise with mean 1 and standard deviation sqrt(rate / (1 -
@@ -124,7 +124,7 @@ class GaussianDropoutLayer final : public OptionsLayer<SpatialDropout1DOptions, 
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // Options of GaussianNoise.
@@ -151,7 +151,7 @@ class GaussianNoiseLayer final : public OptionsLayer<GaussianNoiseOptions, Noise
 
  private:
   bool is_noisy() const override { return options_.stddev > 0; }
-  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+  Tensor perturb(const Tensor& x, const RandomNumbers& random) const override;
 };
 
 // Options of ActivityRegularization.

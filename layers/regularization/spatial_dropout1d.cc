@@ -9,7 +9,7 @@ SpatialDropout1DLayer::SpatialDropout1DLayer(Options options)
   noise::check_rate(options_.rate, false, caller());
 }
 
-Tensor SpatialDropout1DLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+Tensor SpatialDropout1DLayer::perturb(const Tensor& x, const RandomNumbers& random) const {
   if (x.rank() != 3) {
     throw ValueError(caller(), ": input must be [batch, steps, features], received shape ",
                      x.shape());

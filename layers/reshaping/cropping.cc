@@ -31,7 +31,7 @@ Tensor CroppingLayer<kName, N>::call(const Tensor& x, const CallContext&) {
     if (x.dim(axis) == kUnknown || before + after == 0) continue;
     if (before + after >= x.dim(axis)) {
       throw ValueError(caller(), ": cropping of ", before, " and ", after,
-                       " leaves no steps of an input of shape ", x.shape());
+                       " leaves no steps of an input of shape ", x.shape(), "; crop fewer steps");
     }
     out = ops::slice(out, axis, before, x.dim(axis) - before - after);
   }

@@ -21,7 +21,8 @@ Shape resolve(const std::string& caller, const Shape& target, const Shape& sampl
   }
   const int64_t values = sample.size();
   if (open < 0 ? known != values : known == 0 || values % known != 0) {
-    throw ValueError(caller, ": samples of shape ", sample, " cannot be reshaped to ", target);
+    throw ValueError(caller, ": samples of shape ", sample, " cannot be reshaped to ", target,
+                     "; the sizes must be equal");
   }
   return open < 0 ? target : target.with(open, values / known);
 }

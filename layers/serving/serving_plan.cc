@@ -57,7 +57,7 @@ TensorLike with_dtype(const TensorLike& tensor, DType dtype) {
 
 struct ServingPlan::State {
   ModelHandle model;
-  Tensors structure;  // of the inputs
+  Tensors structure;  // structure of the inputs
   PlanValues results;
   Planner planner;
   std::vector<std::string> input_names;
@@ -201,7 +201,7 @@ class ServingPlan::Lease {
       std::ranges::fill(workspace_->tensors, TensorLike(Tensor()));
       for (const auto& [slot, value] : plan_.constants) workspace_->tensors[slot] = value;
     }
-    plan_.workspaces.give_back(std::move(workspace_));
+    plan_.workspaces.release(std::move(workspace_));
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;

@@ -47,9 +47,9 @@ namespace keel {
 // Options of ServingPlan.
 struct ServingPlanOptions {
   // "float32", or "int8": tables that the plan looks up directly are converted to rows of 8-bit
-  // values with one scale and one offset each, which needs a quarter of
-  // the memory traffic. The error of an element is at most half of (max - min) / 255 of its row.
-  // Tables of called layers are not converted.
+  // values with one scale and one offset each, which needs a quarter of the memory traffic. The
+  // error of an element is at most half of (max - min) / 255 of its row. Tables of called layers
+  // are not converted.
   std::string table_dtype = "float32";
 };
 

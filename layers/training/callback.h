@@ -83,7 +83,7 @@ class Callback {
 
  protected:
   Model& model() const;  // throws RuntimeError before set_model()
-  const CallbackParams& params() const { return params_; }  // of the current run
+  const CallbackParams& params() const { return params_; }  // parameters of the current run
 
  private:
   Model* model_ = nullptr;

@@ -33,9 +33,7 @@ void History::append(int64_t epoch, const Logs& logs) {
 const std::vector<double>& History::operator[](const std::string& name) const {
   const auto it = values_.find(name);
   if (it != values_.end()) return it->second;
-  std::string known;
-  for (const std::string& other : names()) known += (known.empty() ? "" : ", ") + other;
-  throw ValueError("History: no values are named '", name, "'; the names are: ", known);
+  throw ValueError("History: no values are named '", name, "'; the names are: ", joined(names()));
 }
 
 std::vector<std::string> History::names() const {

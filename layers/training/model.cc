@@ -1,9 +1,11 @@
 #include <keel/layers/training/model.h>
 
+#include <memory>
 #include <utility>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/training/compile/internal/compile_config.h>
-#include <keel/layers/training/internal/loop.h>
+#include <keel/layers/training/internal/fit_loop.h>
 #include <keel/layers/training/internal/predict_step.h>
 #include <keel/layers/training/internal/train_step.h>
 
@@ -24,13 +26,10 @@ Tensors one_batch(const char* caller, const Tensors& x, const Tensors& y,
                                       : with_class_weights(batch, options.class_weight, caller);
 }
 
-// Calls `body` with the step that runs or, in a training loop of the user's own, with one that
-// knows no global batch.
-template <class Fn>
-auto in_step(Trainer& trainer, Model& model, const Fn& body) {
-  if (trainer.step() != nullptr) return body(*trainer.step());
-  TrainStep outside(trainer, model);
-  return body(outside);
+// Returns the step that runs or, in a training loop of the user's own, one without a global batch.
+std::shared_ptr<TrainStep> current_step(Trainer& trainer, Model& model) {
+  if (trainer.step() == nullptr) return std::make_shared<TrainStep>(trainer, model);
+  return {std::shared_ptr<void>(), trainer.step()};  // owned by the loop that runs it
 }
 
 }  // namespace
@@ -82,13 +81,21 @@ class Model::Run {
 Model::~Model() = default;
 
 LayerHandle<Layer> Model::get_layer(const std::string& name) const {
-  std::string known;
   for (const auto& layer : layers()) {
     if (layer->name() == name) return layer;
-    known += (known.empty() ? "" : ", ") + layer->name();
   }
-  throw ValueError("Model.get_layer: no layer is named '", name,
-                   "'; the layers of the model are: ", known);
+  throw ValueError("Model.get_layer: no layer is named '", name, "'; the layers of the model are: ",
+                   joined(layers(), [](const auto& layer) { return layer->name(); }));
+}
+
+LayerHandle<Layer> Model::get_layer(int64_t index) const {
+  const std::vector<LayerHandle<Layer>> all = layers();
+  const int64_t position = index < 0 ? index + std::ssize(all) : index;
+  if (position < 0 || position >= std::ssize(all)) {
+    throw ValueError("Model.get_layer: index ", index, " is out of range; the model has ",
+                     all.size(), " layers");
+  }
+  return all[position];
 }
 
 void Model::compile(CompileOptions options) {
@@ -123,13 +130,14 @@ History Model::fit(const data::Dataset& data, const FitOptions& options) {
         "Model.fit: validation_split and sample_weight apply to arrays only; with a dataset use "
         "validation_data and elements (x, y, sample_weight)");
   }
-  return fit_loop(run.trainer(), *this, data, options);
+  return FitLoop(run.trainer(), *this, data, options).run();
 }
 
 History Model::fit(const Tensors& x, const Tensors& y, const FitOptions& options) {
   const Run run(*this, "fit");
-  return fit_loop(run.trainer(), *this,
-                  pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"), options);
+  const FitData data =
+      fit_data(pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"), options);
+  return FitLoop(run.trainer(), *this, data.batches, data.options).run();
 }
 
 History Model::fit(const Tensors& x, const FitOptions& options) { return fit(x, {}, options); }
@@ -188,11 +196,11 @@ Tensors Model::predict_on_batch(const Tensors& x) {
 }
 
 Logs Model::train_step(const Tensors& data) {
-  return in_step(trainer("train_step"), *this, [&](TrainStep& step) { return step.train(data); });
+  return current_step(trainer("train_step"), *this)->train(data);
 }
 
 Logs Model::test_step(const Tensors& data) {
-  return in_step(trainer("test_step"), *this, [&](TrainStep& step) { return step.test(data); });
+  return current_step(trainer("test_step"), *this)->test(data);
 }
 
 Tensors Model::predict_step(const Tensors& data) {
@@ -200,17 +208,28 @@ Tensors Model::predict_step(const Tensors& data) {
 }
 
 Tensor Model::compute_loss(const StepData& data, const Tensors& outputs) {
-  return in_step(trainer("compute_loss"), *this,
-                 [&](TrainStep& step) { return step.loss(data, outputs); });
+  return current_step(trainer("compute_loss"), *this)->loss(data, outputs);
 }
 
 void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
-  in_step(trainer("compute_metrics"), *this,
-          [&](TrainStep& step) { step.update_metrics(data, outputs); });
+  current_step(trainer("compute_metrics"), *this)->update_metrics(data, outputs);
 }
 
 std::vector<MetricHandle> Model::metrics() const {
-  return compiled() ? in_use()->metrics().all() : std::vector<MetricHandle>();
+  std::vector<MetricHandle> out;
+  if (compiled()) out = in_use()->metrics().all();
+  out.insert(out.end(), added_metrics_.begin(), added_metrics_.end());
+  return out;
+}
+
+void Model::add_metric(MetricHandle metric) {
+  for (const MetricHandle& other : metrics()) {
+    if (other->name() == metric->name()) {
+      throw ValueError("Model.add_metric: the model has a metric named '", metric->name(),
+                       "'; choose another name");
+    }
+  }
+  added_metrics_.push_back(std::move(metric));
 }
 
 void Model::reset_metrics() { trainer("reset_metrics").reset(*this); }

@@ -43,8 +43,10 @@ class Model : public Layer {
   // Returns the layers in the order in which files and summary() list them: Keras's order by depth
   // for a functional model, otherwise the order in which they were tracked.
   virtual std::vector<LayerHandle<Layer>> layers() const { return sublayers(); }
-  // Throws ValueError if no layer has that name.
+  // Returns the layer with this name, or at this position of layers(). A negative index counts from
+  // the end. Throws ValueError if there is none.
   LayerHandle<Layer> get_layer(const std::string& name) const;
+  LayerHandle<Layer> get_layer(int64_t index) const;
 
   // Sets the optimizer, losses and metrics that fit and evaluate use, for the current strategy.
   //
@@ -119,9 +121,12 @@ class Model : public Layer {
   virtual Tensor compute_loss(const StepData& data, const Tensors& outputs);
   // Updates the metrics of compile() in a step.
   virtual void compute_metrics(const StepData& data, const Tensors& outputs);
-  // Returns the metrics of compile(). Override it to add metrics of your own; logs report them by
-  // name.
+  // Returns the metrics of compile(), then those of add_metric(). Override it to add further
+  // metrics; logs report them by name.
   virtual std::vector<MetricHandle> metrics() const;
+  // Makes logs report a metric that the model or one of its layers updates in a step or a call. It
+  // is reset together with the other metrics. Throws ValueError if a metric has the same name.
+  void add_metric(MetricHandle metric);
   // Resets the metrics and the mean losses.
   void reset_metrics();
 
@@ -149,8 +154,9 @@ class Model : public Layer {
   Trainer& trainer(const char* caller) const;
   const std::shared_ptr<Trainer>& in_use() const { return running_ ? running_ : trainer_; }
 
-  std::shared_ptr<Trainer> trainer_;  // of the last compile()
-  std::shared_ptr<Trainer> running_;  // of the current run, null outside of runs
+  std::vector<MetricHandle> added_metrics_;
+  std::shared_ptr<Trainer> trainer_;  // made by the last compile()
+  std::shared_ptr<Trainer> running_;  // used by the current run; null outside of runs
   std::atomic<std::thread::id> running_thread_ = {};
   bool stop_training_ = false;
   std::optional<ResumePoint> resume_point_;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/visualization/internal/plot_axis.h>
 #include <keel/layers/visualization/internal/xml_text.h>
 #include <keel/layers/visualization/visualization.h>
@@ -58,9 +59,8 @@ std::vector<std::string> panel_names(const History& history, const HistoryPlotOp
   std::ranges::stable_partition(all, [](const std::string& name) { return name == "loss"; });
   for (const std::string& name : options.names) {
     if (std::ranges::find(all, name) != all.end()) continue;
-    std::string known;
-    for (const std::string& other : all) known += (known.empty() ? "" : ", ") + other;
-    throw ValueError("plot_history: no values are named '", name, "'; the names are: ", known);
+    throw ValueError("plot_history: no values are named '", name,
+                     "'; the names are: ", joined(all));
   }
   return options.names.empty() ? all : options.names;
 }

@@ -8,6 +8,7 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/visualization/internal/shape_text.h>
@@ -20,9 +21,7 @@ namespace {
 constexpr char kCaller[] = "plot_model";
 
 std::string dtype_text(const Specs& specs) {
-  std::string out;
-  for (const TensorSpec& spec : flatten(specs)) out += (out.empty() ? "" : ", ") + str(spec.dtype);
-  return out;
+  return joined(flatten(specs), [](const TensorSpec& spec) { return str(spec.dtype); });
 }
 
 // Unwraps a list of one: ops list their operands and results even if there is only one.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/update_rule.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
@@ -103,10 +104,7 @@ class Calls {
         for (const std::string& source : sources(*node)) all.push_back(source);
       }
     }
-    if (all.empty()) return "-";
-    std::string out;
-    for (const std::string& source : all) out += (out.empty() ? "" : ", ") + source;
-    return out;
+    return all.empty() ? "-" : joined(all);
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/internal/variable_paths.h>
-#include <keel/layers/recurrent/internal/cell_settings.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/wrappers/wrappers.h>
 
@@ -83,8 +82,18 @@ void BidirectionalLayer::check_layers() const {
 }
 
 Tensors BidirectionalLayer::operator()(const Tensors& sequences, const CallOptions& options) {
-  return Layer::operator()(recurrent_inputs(sequences, options.initial_state),
-                           {.training = options.training});
+  const std::vector<Tensor>& states = options.initial_state;
+  if (states.empty()) return Layer::operator()(sequences, {.training = options.training});
+  if (!built()) build(specs_of(sequences));  // built cells know the structure of their states
+  const auto half = states.begin() + static_cast<std::ptrdiff_t>(states.size() / 2);
+  Tensors::Items items = {sequences};
+  for (Tensors& state : forward_->cell()->packed({states.begin(), half})) {
+    items.push_back(std::move(state));
+  }
+  for (Tensors& state : backward_->cell()->packed({half, states.end()})) {
+    items.push_back(std::move(state));
+  }
+  return Layer::operator()(Tensors::list(std::move(items)), {.training = options.training});
 }
 
 Tensor BidirectionalLayer::operator()(const Tensor& sequences, const CallOptions& options) {
@@ -127,11 +136,8 @@ std::vector<Tensor> BidirectionalLayer::merged(const Tensor& forward,
 Tensors BidirectionalLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor x = inputs.is_leaf() ? inputs.tensor() : inputs[0].tensor();
   std::vector<Tensor> states;
-  if (!inputs.is_leaf()) {
-    for (size_t i = 1; i < inputs.items().size(); ++i) {
-      states.push_back(inputs.items()[i].tensor());
-    }
-  }
+  const std::vector<TensorLike> all = flatten(inputs);
+  for (size_t i = 1; i < all.size(); ++i) states.push_back(all[i].tensor());
   if (states.size() % 2 != 0) {
     throw ValueError(
         "Bidirectional ", name(),

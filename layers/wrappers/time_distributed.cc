@@ -1,29 +1,10 @@
 #include <keel/autodiff/ops.h>
-#include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/wrappers/wrappers.h>
 
 namespace keel {
-namespace {
 
-LayerHandle<Layer> required_layer(const TimeDistributedOptions& options) {
-  if (!options.layer) throw ValueError("TimeDistributed: layer is not set; pass a layer");
-  return *options.layer;
-}
-
-// The options that are stored unchanged in the config.
-struct PlainOptions {
-  std::string name = {};
-  bool trainable = true;
-  DTypePolicy dtype = {};
-
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
-};
-
-}  // namespace
-
-TimeDistributedLayer::TimeDistributedLayer(Options options)
-    : Layer(kClassName, options), layer_(track(required_layer(options))) {}
+TimeDistributedLayer::TimeDistributedLayer(Options options) : WrapperLayer(kClassName, options) {}
 
 void TimeDistributedLayer::build_weights(const Specs& inputs) {
   TensorSpec spec = inputs.leaf();
@@ -32,8 +13,7 @@ void TimeDistributedLayer::build_weights(const Specs& inputs) {
                      "or more, received shape ", spec.shape);
   }
   spec.shape = spec.shape.without(1);
-  layer_->build(spec);
-  prepend_to_paths(name(), *layer_);
+  build_layer(spec);
 }
 
 std::vector<Tensor> TimeDistributedLayer::compute_mask(const Tensors& inputs,
@@ -49,40 +29,27 @@ std::vector<Tensor> TimeDistributedLayer::compute_mask(const Tensors& inputs,
 Tensors TimeDistributedLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor x = inputs.tensor();
   if (x.is_symbolic()) {
-    const Tensor y = layer_(Tensor::symbolic({.shape = x.shape().without(1), .dtype = x.dtype()}));
+    const Tensor y = layer()(Tensor::symbolic({.shape = x.shape().without(1), .dtype = x.dtype()}));
     return Tensor::symbolic({.shape = y.shape().inserted(1, x.dim(1)), .dtype = y.dtype()});
   }
   const int64_t steps = x.dim(1);
-  if (steps == 0) throw ValueError("TimeDistributed ", name(), ": the input has no steps");
+  if (steps == 0) {
+    throw ValueError("TimeDistributed ", name(),
+                     ": the input has no steps; pass at least one step");
+  }
   const std::vector<Tensor> parts = ops::split(x, steps, 1);
   const std::vector<Tensor> masks =
       x.mask() && x.mask().rank() > 1 ? ops::split(x.mask(), steps, 1) : std::vector<Tensor>();
   std::vector<Tensor> out;
   for (size_t t = 0; t < parts.size(); ++t) {
     const Tensor step = ops::squeeze(parts[t], 1);
-    out.push_back(layer_(masks.empty() ? step : step.with_mask(ops::squeeze(masks[t], 1))));
+    out.push_back(layer()(masks.empty() ? step : step.with_mask(ops::squeeze(masks[t], 1))));
   }
   return ops::stack(out, 1);
 }
 
-Config TimeDistributedLayer::get_config() const {
-  return Config::dict({{"name", name()},
-                       {"trainable", trainable()},
-                       {"dtype", encode(dtype_policy())},
-                       {"layer", layers::serialize(*layer_)}});
-}
-
 std::shared_ptr<Layer> TimeDistributedLayer::from_config(const Config& config) {
-  Config rest = config;
-  Options options;
-  const Config* const layer = config.find("layer");
-  if (layer != nullptr && !layer->is_null()) options.layer = layers::deserialize(*layer);
-  if (layer != nullptr) rest.erase("layer");
-  PlainOptions plain = keel::from_config<PlainOptions>(rest, kClassName);
-  options.name = std::move(plain.name);
-  options.trainable = plain.trainable;
-  options.dtype = plain.dtype;
-  return std::make_shared<TimeDistributedLayer>(std::move(options));
+  return make_wrapper<TimeDistributedLayer>(config);
 }
 
 KEEL_REGISTER(Layer, TimeDistributedLayer, .package = "keras", .call = "inputs, training, mask")

@@ -8,6 +8,7 @@
 #include <keel/layers/layer.h>
 #include <keel/layers/layer_types.h>
 #include <keel/layers/recurrent/recurrent.h>
+#include <keel/layers/wrappers/wrapper.h>
 
 namespace keel {
 
@@ -77,6 +78,9 @@ struct TimeDistributedOptions {
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
+
+  // Lists the fields that configs hold besides the layer.
+  static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // Applies a layer to each step of sequences (keras.layers.TimeDistributed). Input is [batch, steps,
@@ -86,26 +90,21 @@ struct TimeDistributedOptions {
 //
 // Throws ValueError for an input of rank less than 3 and for no steps, and TypeError if the layer
 // takes or returns more than one dense tensor.
-class TimeDistributedLayer final : public Layer, public SublayerAttributes {
+class TimeDistributedLayer final : public WrapperLayer {
  public:
   static constexpr char kClassName[] = "TimeDistributed";
   using Options = TimeDistributedOptions;
   // Throws ValueError if the layer is missing.
   explicit TimeDistributedLayer(Options options);
 
-  const LayerHandle<Layer>& layer() const { return layer_; }  // the layer of the options
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
-  std::vector<std::string> sublayer_attributes() const override { return {"layer"}; }
-  Config get_config() const override;
   // Creates the layer from its config, and the layers inside it.
   static std::shared_ptr<Layer> from_config(const Config& config);
 
  private:
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
-
-  const LayerHandle<Layer> layer_;
 };
 
 namespace layers {

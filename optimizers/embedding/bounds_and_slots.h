@@ -55,9 +55,9 @@ struct TableOptimizerState;
 
 // Describes the table whose slots are created.
 struct TableVariable {
-  std::string name;               // of the table
+  std::string name;               // name of the table
   Shape shape;                    // [vocabulary_size, dim]
-  DType dtype = DType::kFloat32;  // of the rows
+  DType dtype = DType::kFloat32;  // dtype of the rows
 };
 
 // Maps the name of each slot to its initial value. An initializer can compute any shard of it. A

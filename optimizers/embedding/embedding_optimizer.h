@@ -97,7 +97,7 @@ class EmbeddingOptimizer {
   EmbeddingOptimizer() = default;  // unset
   // The optimizer with this name and default options.
   EmbeddingOptimizer(const char* name);  // NOLINT: implicit
-  // As above.
+  // Accepts the name as a std::string, too.
   EmbeddingOptimizer(const std::string& name);  // NOLINT: implicit
   // The optimizer with these options.
   EmbeddingOptimizer(const tpu::SGD& options);              // NOLINT: implicit
@@ -128,7 +128,7 @@ class EmbeddingOptimizer {
   explicit operator bool() const { return state_ != nullptr; }
   // Returns the state. Must not be called if unset.
   const TableOptimizerState* operator->() const { return state_.get(); }
-  // As operator->().
+  // Returns the state by reference. Must not be called if unset.
   const TableOptimizerState& operator*() const { return *state_; }
 
   // Compares by value: the same class and equal parameters. Functions and initializers are compared

@@ -1,17 +1,12 @@
 #include <algorithm>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {
 namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
 
 void check_created(const SlotVariables& made, const TableVariable& table,
                    const std::vector<std::string>& names) {

@@ -174,7 +174,7 @@ struct AdagradMomentum {
 struct CustomOptimizer {
   CustomComputation custom_computation = {};  // required
   LearningRate learning_rate = 0.01;
-  std::vector<std::string> slot_names = {};         // of CustomRow::slots, in their order
+  std::vector<std::string> slot_names = {};         // names of CustomRow::slots, in their order
   std::vector<Initializer> slot_initializers = {};  // as many as slot_names
   // Numbers or functions, which are evaluated in every step.
   std::vector<LearningRate> hyperparameters = {};

@@ -131,7 +131,7 @@ struct ProximalYogiParameters {
   double beta1 = 0.9, beta2 = 0.999;                                      // in [0, 1)
   double epsilon = 1e-3;                                                  // > 0
   double l1_regularization_strength = 0, l2_regularization_strength = 0;  // >= 0
-  double initial_accumulator_value = 1e-6;                                // of v
+  double initial_accumulator_value = 1e-6;                                // start of v
   bool use_gradient_accumulation = true;
   std::optional<double> clip_weight_min = {}, clip_weight_max = {}, weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;

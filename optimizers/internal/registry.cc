@@ -121,7 +121,7 @@ OptimizerHandle deserialize(const Config& config) {
 }
 
 Config serialize(const Optimizer& optimizer) {
-  const std::string& name = optimizer.class_name();
+  const std::string name = optimizer_registry().name_of(optimizer);
   Config own = optimizer.get_config();
   std::optional<Config> lazy;
   if (const Config* found = own.find(kLazyRows)) lazy = *found;

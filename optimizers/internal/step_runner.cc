@@ -9,6 +9,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
 #include <keel/framework/update_rule.h>
@@ -40,11 +41,9 @@ bool any_gradient(const std::vector<GradientKind>& forms) {
 void check_any_gradient(const std::string& caller, const std::vector<GradientKind>& forms,
                         const std::vector<Variable>& variables) {
   if (any_gradient(forms)) return;
-  std::string paths;
-  for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
   throw ValueError(
-      caller,
-      ": none of these variables has a gradient; check that the loss depends on them: ", paths);
+      caller, ": none of these variables has a gradient; check that the loss depends on them: ",
+      joined(variables, &Variable::path));
 }
 
 // The variables of a call, grouped by what the step does to them. Virtual variables are omitted;
@@ -129,9 +128,9 @@ void StepRunner::apply_gradients(const std::vector<Gradient>& gradients,
   check_variables(variables);
   check_lazy_rows(gradients, variables);
   if (Strategy::current().num_replicas_in_sync() == 1) {
-    apply_alone(gradients, variables);
+    apply_local(gradients, variables);
   } else {
-    apply_together(gradients, variables);
+    apply_replicated(gradients, variables);
   }
 }
 
@@ -209,7 +208,7 @@ void StepRunner::check_lazy_rows(const std::vector<Gradient>& gradients,
   }
 }
 
-void StepRunner::apply_alone(const std::vector<Gradient>& gradients,
+void StepRunner::apply_local(const std::vector<Gradient>& gradients,
                              const std::vector<Variable>& variables) {
   if (variables.empty()) return;
   std::vector<GradientKind> forms;
@@ -319,16 +318,16 @@ class ReplicatedStep {
       if (!variables_.empty()) check_any_gradient(caller_, memory.agreement.forms, variables_);
       return;
     }
-    own.foreseen = memory.foreseen;
+    own.predicted = memory.predicted;
     const std::vector<std::byte> proposal = encode_proposal(own, variables_);
     const Communicator::Attachment attachment = {
         .mine = proposal, .accept = [&](std::span<const Bytes> all) {
-          return memory.settle(communicator_.placement(), all, variables_);
+          return memory.resolve(communicator_.placement(), all, variables_);
         }};
-    // The copy is needed because settle() overwrites memory.agreement during the exchange.
-    if (memory.foreseen != 0) {
-      const StepAgreement foreseen = memory.agreement;
-      if (step(foreseen, &attachment)) return;
+    // The copy is needed because resolve() overwrites memory.agreement during the exchange.
+    if (memory.predicted != 0) {
+      const StepAgreement prediction = memory.agreement;
+      if (step(prediction, &attachment)) return;
     } else {
       // Without a prediction only the proposals are exchanged. A process that has predicted sends
       // its sums in the same collective, which are then discarded.
@@ -342,22 +341,22 @@ class ReplicatedStep {
   void begin_in_process(std::span<const Bytes> local, bool only_virtual) const {
     StepMemory& memory = runner_.step_memory_;
     // Errors of an earlier step of virtual variables are reported here.
-    settle_posted();
-    memory.foresee(local, variables_);
+    resolve_posted();
+    memory.predict(local, variables_);
     if (only_virtual) {
       memory.posted =
-          communicator_.post_gather(as_bytes(with_foreseen(local, memory.foreseen)), kLabel);
+          communicator_.post_gather(as_bytes(with_prediction(local, memory.predicted)), kLabel);
       memory.posted_variables = variables_;
-      if (memory.foreseen == 0) settle_posted();
+      if (memory.predicted == 0) resolve_posted();
     }
-    if (memory.foreseen != 0 || only_virtual) begin(memory.agreement);
+    if (memory.predicted != 0 || only_virtual) begin(memory.agreement);
   }
 
-  void settle_posted() const {
+  void resolve_posted() const {
     StepMemory& memory = runner_.step_memory_;
     if (!memory.posted) return;
     const auto all = communicator_.collect_gather(*std::exchange(memory.posted, std::nullopt));
-    memory.settle(communicator_.placement(), as_bytes(all), memory.posted_variables);
+    memory.resolve(communicator_.placement(), as_bytes(all), memory.posted_variables);
     check(memory.agreement);
   }
 
@@ -374,8 +373,8 @@ class ReplicatedStep {
   Communicator& communicator_ = Strategy::current().communicator();
 };
 
-void StepRunner::apply_together(const std::vector<Gradient>& gradients,
-                                const std::vector<Variable>& variables) {
+void StepRunner::apply_replicated(const std::vector<Gradient>& gradients,
+                                  const std::vector<Variable>& variables) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
     throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",

@@ -39,9 +39,9 @@ class StepRunner {
 
  private:
   friend class ReplicatedStep;
-  void apply_alone(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
-  void apply_together(const std::vector<Gradient>& gradients,
-                      const std::vector<Variable>& variables);
+  void apply_local(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
+  void apply_replicated(const std::vector<Gradient>& gradients,
+                        const std::vector<Variable>& variables);
   StepProposal proposal(const std::vector<Gradient>& gradients,
                         const std::vector<Variable>& variables);
   void complete(std::vector<StepVariable>& variables) const;

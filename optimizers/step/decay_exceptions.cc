@@ -12,7 +12,8 @@ void DecayExceptions::set(const std::string& caller, const std::vector<Variable>
       compiled.emplace_back(pattern);
     } catch (const std::regex_error& error) {
       throw ValueError(caller, ": '", pattern,
-                       "' is not a valid regular expression: ", error.what());
+                       "' is not a valid regular expression: ", error.what(),
+                       "; use ECMAScript syntax");
     }
   }
   const std::lock_guard lock(mutex_);

@@ -36,7 +36,7 @@ LazyTable::LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable
 void LazyTable::pack(const std::vector<Variable>& slots) {
   if (slots.size() > kMostSlots) {
     throw NotImplementedError("lazy_rows: optimizers have at most ", kMostSlots,
-                              " slots, received ", slots.size());
+                              " slots, received ", slots.size(), "; use LazyRows::kOff");
   }
   const Variable table = table_.lock();
   if (VariableStorage(table).deferred_rows().get() != this) {
@@ -236,11 +236,11 @@ void LazyTables::pack(const std::vector<SteppedTable>& tables) {
 
 void LazyTables::end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables) {
   if (tables.empty()) return;
-  drop_tables_that_are_gone();
+  drop_expired_tables();
   // Without deferred rows the history is not needed; keeping it would let it grow during the whole
   // run.
-  const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
-  if (std::ranges::none_of(tables_, waits)) steps_->forget();
+  const auto defers = [](const auto& table) { return table.second->has_deferred_rows(); };
+  if (std::ranges::none_of(tables_, defers)) steps_->clear();
   for (const SteppedTable& s : tables) {
     s.table.dtype() == DType::kFloat64 ? steps_->expect<double>(s.decays)
                                        : steps_->expect<float>(s.decays);
@@ -250,7 +250,7 @@ void LazyTables::end_step(const Step& step, double decay, const std::vector<Step
 }
 
 // Deferred rows of a destroyed table would keep the history alive.
-void LazyTables::drop_tables_that_are_gone() {
+void LazyTables::drop_expired_tables() {
   std::erase_if(tables_, [](const auto& table) {
     if (table.second->has_table()) return false;
     table.second->materialize_slots();

@@ -41,7 +41,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   // update are deferred.
   void end_step(bool decays);
   // Returns true if some rows have missed steps.
-  bool has_waiting_rows() const { return min_row_steps_ != table_steps_; }
+  bool has_deferred_rows() const { return min_row_steps_ != table_steps_; }
   // Returns false if the table has been destroyed.
   bool has_table() const { return static_cast<bool>(table_.lock()); }
   // Catches up the slots of a table that has been destroyed, which keep the memory alive. Without
@@ -124,7 +124,7 @@ class LazyTables {
   LazyTable* find(const Variable& table) const;
 
  private:
-  void drop_tables_that_are_gone();
+  void drop_expired_tables();
 
   const std::shared_ptr<kernels::StepHistory> steps_;
   std::map<uint64_t, std::shared_ptr<LazyTable>> tables_;  // by Variable::id

@@ -135,7 +135,7 @@ void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
   const auto to_gather = std::ranges::stable_partition(
       shardings_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
   if (to_gather.empty()) return;
-  share_slots(*sharded_over_, {to_gather.begin(), to_gather.end()});
+  all_gather_slots(*sharded_over_, {to_gather.begin(), to_gather.end()});
   shardings_.erase(to_gather.begin(), to_gather.end());
 }
 

@@ -14,7 +14,7 @@ namespace keel {
 // because the step writes them in place.
 struct StepVariable {
   Variable variable;
-  Gradient gradient;  // of this replica; may be absent if other replicas have one
+  Gradient gradient;  // gradient of this replica; may be absent if other replicas have one
   GradientKind form = GradientKind::kDense;  // not kNone
   double weight_decay = 0;                   // 0: the variable does not decay
   VariableMemory memory = {};                // slots are in the order of OptimizerSlots::slots

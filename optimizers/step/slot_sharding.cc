@@ -31,9 +31,9 @@ size_t slots_of_each(const SlotSharding& shard) {
 
 // Returns the message of this process: for each shard its range of elements, then the runs of each
 // slot.
-ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
+ProcessGroup::Parts parts_of(std::span<const SlotSharding> shards) {
   ProcessGroup::Parts out;
-  for (const SlotSharding& shard : deals) {
+  for (const SlotSharding& shard : shards) {
     out.push_back(std::as_bytes(std::span(&shard.first, 1)));
     out.push_back(std::as_bytes(std::span(&shard.end, 1)));
     for (size_t s = 0; s < slots_of_each(shard); ++s) {
@@ -44,10 +44,10 @@ ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
   return out;
 }
 
-void write(const ProcessGroup::Parts& parts, std::span<const SlotSharding> deals) {
+void write(const ProcessGroup::Parts& parts, std::span<const SlotSharding> shards) {
   size_t next = 0;
   const auto number = [&] { return *reinterpret_cast<const int64_t*>(parts.at(next++).data()); };
-  for (const SlotSharding& shard : deals) {
+  for (const SlotSharding& shard : shards) {
     const int64_t first = number();
     const int64_t end = number();
     for (size_t s = 0; s < slots_of_each(shard); ++s) {
@@ -67,16 +67,16 @@ bool SlotSharding::has_any(const std::vector<Variable>& others) const {
   });
 }
 
-void share_slots(ProcessGroup& group, std::span<const SlotSharding> deals) {
-  for (const SlotSharding& shard : deals) {
+void all_gather_slots(ProcessGroup& group, std::span<const SlotSharding> shards) {
+  for (const SlotSharding& shard : shards) {
     // The shards of other processes are written in place, so no other tensor may share the memory.
     for (const auto& of_variable : shard.slots) {
       for (const Variable& slot : of_variable) VariableStorage(slot).make_unique();
     }
   }
-  const auto received = all_gather(group, "slots of an optimizer", parts_of(deals));
+  const auto received = all_gather(group, "slots of an optimizer", parts_of(shards));
   for (int p = 0; p < group.size(); ++p) {
-    if (p != group.rank()) write(received[p], deals);
+    if (p != group.rank()) write(received[p], shards);
   }
 }
 

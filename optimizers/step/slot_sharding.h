@@ -2,7 +2,7 @@
 //
 // In a step by dense gradients, one process updates each element of a variable and of its slots.
 // The new values of the variable are then sent to all processes; those of the slots are not. Each
-// process has current slots for its own shard only, until share_slots() gathers them.
+// process has current slots for its own shard only, until all_gather_slots() gathers them.
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ namespace keel {
 
 // The variables of one step and the shard of this process.
 struct SlotSharding {
-  std::vector<Variable> variables;           // of one step, in its order
+  std::vector<Variable> variables;           // variables of one step, in its order
   std::vector<std::vector<Variable>> slots;  // by variable; equally many of each
-  std::vector<int> first_replicas;           // of each process, followed by the number of replicas
+  std::vector<int> first_replicas;           // by process, followed by the number of replicas
   // The range of elements that this process updates, in the concatenation of all variables.
   int64_t first = 0, end = 0;
 
   bool has_any(const std::vector<Variable>& others) const;  // true if it contains one of them
 };
 
-// Gathers the slots of `deals` in every process. Collective over the processes, which pass the same
-// variables. Makes one exchange.
-void share_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> deals);
+// Gathers the slots of `shards` in every process. Collective over the processes, which pass the
+// same variables. Makes one exchange.
+void all_gather_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> shards);
 
 }  // namespace keel

@@ -40,7 +40,7 @@ uint64_t hash_of_path(const Variable& variable) {
 struct Head {
   double learning_rate = 0;
   int64_t calls = 0;
-  uint64_t foreseen = 0;
+  uint64_t predicted = 0;
 };
 struct Proposed {
   GradientKind form = GradientKind::kNone;
@@ -139,7 +139,7 @@ std::vector<std::byte> encode_proposal(const StepProposal& proposal,
                                        const std::vector<Variable>& variables) {
   const Head head = {.learning_rate = proposal.learning_rate,
                      .calls = proposal.calls,
-                     .foreseen = proposal.foreseen};
+                     .predicted = proposal.predicted};
   std::vector<Proposed> all;
   for (size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = variables[i];
@@ -188,21 +188,21 @@ StepAgreement agree_on_step(distribute::Communicator& communicator, const StepPr
   return agreement_of(communicator.placement(), messages, variables);
 }
 
-std::vector<std::vector<std::byte>> with_foreseen(std::span<const Bytes> proposals,
-                                                  uint64_t foreseen) {
+std::vector<std::vector<std::byte>> with_prediction(std::span<const Bytes> proposals,
+                                                    uint64_t predicted) {
   std::vector<std::vector<std::byte>> out;
   for (const Bytes& proposal : proposals) {
     Head head = head_of(proposal);
-    head.foreseen = foreseen;
+    head.predicted = predicted;
     out.emplace_back(proposal.begin(), proposal.end());
     std::ranges::copy(std::as_bytes(std::span(&head, 1)), out.back().begin());
   }
   return out;
 }
 
-void StepMemory::foresee(std::span<const Bytes> local_proposals,
+void StepMemory::predict(std::span<const Bytes> local_proposals,
                          const std::vector<Variable>& of_step) {
-  foreseen = 0;
+  predicted = 0;
   if (agreed.empty() || variables != ids_of(of_step)) return;
   // The proposals can be sent along with sums only if a variable has a dense gradient. A step of
   // virtual variables alone sends them without sums.
@@ -222,14 +222,14 @@ void StepMemory::foresee(std::span<const Bytes> local_proposals,
     }
   }
   if (joined_forms(local_proposals) != proposed) return;
-  foreseen = hash_of(agreed);
+  predicted = hash_of(agreed);
   agreement = {.learning_rate = head_of(local_proposals[0]).learning_rate,
                .calls = head_of(local_proposals[0]).calls,
                .forms = agreed};
 }
 
-bool StepMemory::settle(const distribute::Placement& placement, std::span<const Bytes> proposals,
-                        const std::vector<Variable>& of_step) {
+bool StepMemory::resolve(const distribute::Placement& placement, std::span<const Bytes> proposals,
+                         const std::vector<Variable>& of_step) {
   agreement = agreement_of(placement, proposals, of_step);
   if (!agreement.refused.empty()) {
     agreed.clear();
@@ -240,7 +240,7 @@ bool StepMemory::settle(const distribute::Placement& placement, std::span<const 
   agreed = agreement.forms;
   const uint64_t hash = hash_of(agreed);
   for (int p = 0; p < placement.processes(); ++p) {
-    if (head_of(proposals[placement.first[p]]).foreseen != hash) return false;
+    if (head_of(proposals[placement.first[p]]).predicted != hash) return false;
   }
   return true;
 }

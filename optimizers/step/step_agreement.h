@@ -27,7 +27,7 @@ uint64_t checksum(const Tensor& value);
 struct StepProposal {
   // learning_rate and calls are read from the first replica of each process only.
   double learning_rate = 0;
-  int64_t calls = 0;  // of apply_gradients, before this one
+  int64_t calls = 0;  // calls of apply_gradients before this one
   // The gradient kind of each variable.
   std::vector<GradientKind> forms = {};
   // For each variable its checksum if this process has not trained it yet, otherwise 0. Set by the
@@ -35,7 +35,7 @@ struct StepProposal {
   std::vector<uint64_t> starts = {};
   // Hash of the gradient kinds that this process has predicted and by which it performs the step if
   // all processes have predicted the same. 0 if it waits for the agreement.
-  uint64_t foreseen = 0;
+  uint64_t predicted = 0;
 };
 
 // The step that all replicas perform.
@@ -52,8 +52,8 @@ std::vector<std::byte> encode_proposal(const StepProposal& proposal,
                                        const std::vector<Variable>& variables);
 
 // Returns the encoded proposals with another hash of the prediction.
-std::vector<std::vector<std::byte>> with_foreseen(std::span<const distribute::Bytes> proposals,
-                                                  uint64_t foreseen);
+std::vector<std::vector<std::byte>> with_prediction(std::span<const distribute::Bytes> proposals,
+                                                    uint64_t predicted);
 
 // Returns what the proposals of all replicas, in rank order, agree on. `refused` is set if the
 // lists of variables differ and, with several processes, if variables start from different values
@@ -79,7 +79,7 @@ struct StepMemory {
   std::vector<GradientKind> proposed = {}, agreed = {};
 
   // State of the current step.
-  uint64_t foreseen = 0;         // see StepProposal
+  uint64_t predicted = 0;        // see StepProposal
   StepAgreement agreement = {};  // the prediction, or what all agreed on
   // Set if proposals of a step of virtual variables have been sent to the other processes and their
   // answers are not collected yet.
@@ -87,12 +87,12 @@ struct StepMemory {
   std::vector<Variable> posted_variables = {};
 
   // Predicts the agreement from the proposals of the local replicas, if possible; otherwise sets
-  // `foreseen` to 0.
-  void foresee(std::span<const distribute::Bytes> local_proposals,
+  // `predicted` to 0.
+  void predict(std::span<const distribute::Bytes> local_proposals,
                const std::vector<Variable>& of_step);
   // Stores what all replicas agree on. Returns true if all processes have predicted exactly that.
-  bool settle(const distribute::Placement& placement, std::span<const distribute::Bytes> proposals,
-              const std::vector<Variable>& of_step);
+  bool resolve(const distribute::Placement& placement, std::span<const distribute::Bytes> proposals,
+               const std::vector<Variable>& of_step);
 };
 
 }  // namespace keel

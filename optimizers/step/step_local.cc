@@ -40,15 +40,15 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
   const Tensor dense = v.gradient.dense();
   const T* values = dense.data<T>().data();
   parallel_for(dense.size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
-    VariableUpdate<T> own = update;
+    VariableUpdate<T> own = update;  // it holds the slot pointers of the current piece
     own(begin, values + begin, end - begin);
   });
 }
 
 // The gradient of a variable, kept until the norms of all gradients are known.
 template <class T>
-struct HeldGradient {
-  HeldGradient(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
+struct BufferedGradient {
+  BufferedGradient(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
       : dim(row_size(v.variable)),
         update(update_of<T>(plan, rule, v)),
         dense(update),
@@ -95,24 +95,26 @@ struct HeldGradient {
   std::optional<SummedRows<T>> rows;
 };
 
+// Reads all gradients before any variable changes, because the factors of clipnorm and
+// global_clipnorm depend on whole gradients.
 void step_buffered(const StepPlan& plan, const UpdateRule& rule,
                    const std::vector<StepVariable>& variables, BufferedRule kind) {
-  std::vector<std::variant<HeldGradient<float>, HeldGradient<double>>> all;
+  std::vector<std::variant<BufferedGradient<float>, BufferedGradient<double>>> all;
   std::vector<double> squares;
   for (const StepVariable& v : variables) {
     if (v.variable.dtype() == DType::kFloat64) {
-      all.emplace_back(HeldGradient<double>(plan, rule, v));
+      all.emplace_back(BufferedGradient<double>(plan, rule, v));
     } else {
-      all.emplace_back(HeldGradient<float>(plan, rule, v));
+      all.emplace_back(BufferedGradient<float>(plan, rule, v));
     }
     if (clips_by_norm(plan)) {
-      squares.push_back(std::visit([](auto& held) { return held.squares(); }, all.back()));
+      squares.push_back(std::visit([](auto& buffered) { return buffered.squares(); }, all.back()));
     }
   }
   squares.resize(all.size());
   const std::vector<double> factors = clip_factors(plan, squares);
   for (size_t i = 0; i < all.size(); ++i) {
-    std::visit([&](auto& held) { held.finish(factors[i], kind); }, all[i]);
+    std::visit([&](auto& buffered) { buffered.finish(factors[i], kind); }, all[i]);
   }
 }
 

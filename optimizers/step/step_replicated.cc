@@ -107,7 +107,7 @@ void change_shared_rows(Communicator& communicator, const PresentVariables& rows
                         std::vector<OwnedRows> owned) {
   const std::vector<int64_t> dims = row_sizes(rows);
   // Tables are copied in every process, so all processes update the summed rows in their copy.
-  owned = distribute::share_owned_rows(communicator, std::move(owned), dims);
+  owned = distribute::all_gather_owned_rows(communicator, std::move(owned), dims);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (dims[i] == 0) continue;
     change_rows(rows.updates[i], owned[i].ids, owned[i].values.data(), dims[i],

@@ -91,6 +91,7 @@ void VariableUpdate<T>::clip_and_decay(int64_t begin, T* gradient, int64_t n) {
     const T bound = static_cast<T>(plan_->clipvalue);
     for (int64_t i = 0; i < n; ++i) gradient[i] = std::clamp(gradient[i], -bound, bound);
   }
+  // Decoupled from the gradient (Loshchilov and Hutter 2019): the rule's moments do not see it.
   if (decay_ != 0) {
     const T decay = static_cast<T>(decay_);
     T* w = value_ + begin;
@@ -212,6 +213,7 @@ SumsOfSquares BufferedUpdate<T>::direct() {
     of_runs[r] = {.values = kernels::sum_of_squares(update.values() + run.begin, run.n),
                   .directions = kernels::sum_of_squares(values, run.n)};
   });
+  // In the order of the runs, as in squares().
   SumsOfSquares out;
   for (const SumsOfSquares& of_run : of_runs) {
     out.values += of_run.values;

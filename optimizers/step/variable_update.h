@@ -62,7 +62,7 @@ class VariableUpdate {
   int64_t row_step_;
   T* average_ = nullptr;
   T* accumulator_ = nullptr;
-  std::vector<T*> slots_, at_;  // of the rule
+  std::vector<T*> slots_, at_;  // slots of the rule
   double decay_;                // the factor of a weight that is subtracted from it
   bool plain_;                  // true if the step consists of the rule's update only
 };
@@ -83,7 +83,7 @@ class BufferedUpdate {
   void take_all(const T* gradient, int64_t size);
   void take(int64_t begin, const T* gradient, int64_t n);
 
-  double squares();  // of the gradients
+  double squares();  // squares of the gradients
   void scale(double factor);
   SumsOfSquares direct();  // for layerwise rules
   // For rules that need whole variables. take_all() must have stored the gradient.

@@ -51,7 +51,10 @@ Values read_values(const std::string& path) {
 
 int64_t integer(const Values& values, const char* key) {
   const auto it = values.find(key);
-  if (it == values.end()) throw IoError(kCaller, ": the backup has no value '", key, "'");
+  if (it == values.end()) {
+    throw IoError(kCaller, ": the backup has no value '", key,
+                  "'; delete the backup and train from the start");
+  }
   return it->second.item<int64_t>();
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/update_rule.h>
 #include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/internal/layer_state.h>
@@ -32,12 +33,6 @@ struct Trained {
   Variable variable;
   bool may_lack_slots = false;  // true if the variable may be used for serving only
 };
-
-std::string joined(const std::vector<std::string>& keys) {
-  std::string out;
-  for (const std::string& key : keys) out += (out.empty() ? "" : ", ") + key;
-  return out;
-}
 
 Entry stored_as(std::string key, const StateEntry& entry) {
   return {.key = std::move(key),

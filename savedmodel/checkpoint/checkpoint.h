@@ -55,7 +55,7 @@ struct RestoreOptions {
 
 // The result of a restore.
 struct RestoreStatus {
-  std::string path = {};  // of the checkpoint
+  std::string path = {};  // path of the checkpoint
   int64_t step = 0;       // as passed to write()
   // Keys that the file lacks; these values are unchanged.
   std::vector<std::string> missing = {};
@@ -131,9 +131,9 @@ class CheckpointManager {
   std::optional<RestoreStatus> restore_or_initialize(const RestoreOptions& options = {}) const;
 
  private:
-  void take_up_the_index_of_rank_0();
+  void adopt_index_of_rank_0();
   void write_index(const std::vector<std::string>& paths) const;
-  void remove_litter() const;
+  void remove_temporary_files() const;
 
   const Checkpoint checkpoint_;
   const std::string directory_;

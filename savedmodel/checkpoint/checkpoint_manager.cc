@@ -118,13 +118,13 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
     }
     if (distribute::processes().rank() != 0) return;  // other processes receive the list of rank 0
     checkpoints_ = find_checkpoints(directory_, options_.checkpoint_name);
-    remove_litter();
+    remove_temporary_files();
   });
-  if (distribute::processes().size() > 1) take_up_the_index_of_rank_0();
+  if (distribute::processes().size() > 1) adopt_index_of_rank_0();
 }
 
 // On a slow network file system, other processes may see an older state of the folder.
-void CheckpointManager::take_up_the_index_of_rank_0() {
+void CheckpointManager::adopt_index_of_rank_0() {
   std::string lines;
   for (const std::string& path : checkpoints_) lines += path + '\n';
   std::istringstream first(
@@ -144,7 +144,7 @@ void CheckpointManager::write_index(const std::vector<std::string>& paths) const
 
 // A temporary file of a checkpoint that no process holds open shows that saving or removing the
 // checkpoint was interrupted.
-void CheckpointManager::remove_litter() const {
+void CheckpointManager::remove_temporary_files() const {
   const auto is_kept = [&](const std::string& file) {
     return std::ranges::find(checkpoints_, (fs::path(directory_) / file).string()) !=
            checkpoints_.end();
@@ -169,7 +169,7 @@ void CheckpointManager::remove_litter() const {
 
 std::string CheckpointManager::save(int64_t step) {
   std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
-  // Marks the files of this step for remove_litter() until the index lists them.
+  // Marks the files of this step for remove_temporary_files() until the index lists them.
   std::optional<TemporaryFile> marker;
   distribute::run_collectively(distribute::processes(), "CheckpointManager.save",
                                [&] { marker.emplace(path); });

@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <ranges>
 
 #include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/callbacks/internal/monitor.h>
 #include <keel/savedmodel/checkpoint/saving_callbacks.h>
 #include <keel/savedmodel/saved_model.h>
@@ -68,10 +70,9 @@ std::string replaced(const std::string& field, const Logs& values) {
   const std::string name = field.substr(0, colon);
   const auto it = values.find(name);
   if (it == values.end()) {
-    std::string known;
-    for (const auto& entry : values) known += (known.empty() ? "" : ", ") + entry.first;
-    throw ValueError("ModelCheckpoint: '", name,
-                     "' in the filepath is not in the logs; they have: ", known);
+    throw ValueError(
+        "ModelCheckpoint: '", name,
+        "' in the filepath is not in the logs; they have: ", joined(std::views::keys(values)));
   }
   if (colon != std::string::npos) {
     return formatted(it->second, parse_format(field.substr(colon + 1)));

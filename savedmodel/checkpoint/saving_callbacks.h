@@ -119,7 +119,7 @@ class ModelCheckpointCallback final : public Callback {
   void set_state(const State& state) override;
 
  private:
-  // Also stores the value if it is the best.
+  // Returns true if the logs are to be saved, and stores the monitored value if it is the best.
   bool is_to_be_saved(const Logs& logs, const std::string& path);
   void save(int64_t batch, const Logs& logs);
 

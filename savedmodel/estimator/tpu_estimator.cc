@@ -54,7 +54,7 @@ class Batches {
     std::optional<Tensors> out = next();
     if (!out) {
       throw ValueError(kCaller, ": the dataset of input_fn has no ", whole_ ? "full " : "",
-                       "batch of ", batch_size_, " rows");
+                       "batch of ", batch_size_, " rows; return at least one batch");
     }
     return *out;
   }

@@ -29,7 +29,7 @@ class Input {
  private:
   const std::string path_;
   std::ifstream file_;
-  const uint64_t offset_;  // of the part in the file
+  const uint64_t offset_;  // offset of the part in the file
   uint64_t size_ = 0;
 };
 
@@ -59,7 +59,7 @@ class Bytes {
   uint64_t number(int bytes);
 
   const std::string* path_;  // owned by the Input
-  uint64_t address_;         // of the bytes not consumed yet
+  uint64_t address_;         // address of the bytes not consumed yet
   std::shared_ptr<const std::string> block_;
   std::string_view text_;
 };

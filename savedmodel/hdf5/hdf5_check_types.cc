@@ -12,7 +12,7 @@ Input::Input(const FilePart& part, const std::string& name)
       offset_(static_cast<uint64_t>(part.offset)) {
   if (!file_) throw IoError(name, ": cannot be opened; check the path and its permissions");
   const auto end = file_.tellg();
-  if (end < 0) throw IoError(name, ": is not a regular file");
+  if (end < 0) throw IoError(name, ": is not a regular file; pass the path of a file");
   size_ = static_cast<uint64_t>(end);
   check_range(offset_, 0);
   size_ -= offset_;
@@ -22,6 +22,7 @@ Input::Input(const FilePart& part, const std::string& name)
 }
 
 void Input::check_range(uint64_t address, uint64_t count) const {
+  // A sum of both could overflow: they are numbers of the file, which may be damaged.
   if (address <= size_ && count <= size_ - address) return;
   throw IoError(path_, ": truncated or damaged: ", count, " bytes at ", address,
                 " are outside the file, which has ", size_, " bytes; restore it from a copy");
@@ -106,6 +107,7 @@ void check_enum(Bytes& bytes, uint32_t flags, uint32_t size, int version) {
   for (uint32_t i = 0; i < members; ++i) {
     const size_t length = bytes.text().find('\0');
     if (length == std::string_view::npos) bytes.fail("an unterminated name");
+    // Before version 3, names and their zero are padded to a multiple of 8 bytes.
     bytes.skip(version < 3 ? (length + 8) / 8 * 8 : length + 1);
   }
   bytes.skip(uint64_t{members} * size);
@@ -161,14 +163,15 @@ std::vector<uint64_t> check_dataspace(Bytes& bytes) {
   }
   uint8_t kind = rank == 0 ? 0 : 1;
   if (version == 1) {
-    bytes.skip(5);
+    bytes.skip(5);  // reserved
   } else {
     kind = bytes.u8();
   }
   if (kind > 2 || (kind != 1 && rank > 0)) bytes.fail("a shape of unknown form");
-  if (kind == 2) return {0};
+  if (kind == 2) return {0};  // a null dataspace, which has no elements
   std::vector<uint64_t> dims(rank);
   for (uint64_t& dim : dims) dim = bytes.u64();
+  // The largest size of each dimension follows.
   if (flags == 1) {
     for (uint64_t dim : dims) {
       if (bytes.u64() < dim) bytes.fail("a shape larger than its limit");

@@ -1,4 +1,4 @@
-// What the file drivers of this library for the HDF5 library have in common.
+// Functions shared by the file drivers that this library gives to the HDF5 library.
 #pragma once
 
 #include <algorithm>

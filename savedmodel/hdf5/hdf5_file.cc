@@ -85,7 +85,7 @@ void select_rows(const Place& place, hid_t space, int64_t first, const Shape& ro
 
 namespace {
 
-constexpr size_t kMaxDepth = 64;  // of groups in groups
+constexpr size_t kMaxDepth = 64;  // depth of groups in groups
 constexpr int64_t kMaxStrings = int64_t{1} << 28;
 
 std::optional<DType> integer_dtype(size_t size, bool is_signed) {
@@ -138,6 +138,7 @@ template <class Read>
 std::vector<std::string> read_strings(const Place& place, hid_t type, hid_t space, int64_t count,
                                       uint64_t file_bytes, Read read) {
   const size_t size = H5Tget_size(type);
+  // Memory is reserved for `count` strings, so a damaged count must be found first.
   if (count > kMaxStrings || size == 0 || static_cast<uint64_t>(count) > file_bytes / size) {
     place.fail("declares ", count, " strings of ", size, " bytes, more than the file holds");
   }
@@ -172,9 +173,9 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 
 struct Hdf5File::Impl {
   std::string path;    // or the name that errors use
-  int64_t offset = 0;  // of the HDF5 file in its file
+  int64_t offset = 0;  // offset of the HDF5 file in its file
   uint64_t bytes = 0;
-  std::string real_path;  // of the file that contains the HDF5 file
+  std::string real_path;  // path of the file that contains the HDF5 file
   std::optional<Id> file;
   std::shared_ptr<MappedTables> tables;  // null if values are always copied
 
@@ -355,6 +356,7 @@ std::vector<std::string> Hdf5File::string_list(const std::string& object,
   };
   std::vector<std::string> all;
   if (append_if_there(name, all)) return all;
+  // Keras divides a list that exceeds the limit of an object header into `name`0, `name`1, ...
   for (int part = 0; append_if_there(name + std::to_string(part), all); ++part) {
   }
   return all;
@@ -521,6 +523,7 @@ Tensor Hdf5File::read(const std::string& dataset, DType dtype) const {
   }
   const Id memory = memory_type(place, dtype, source.type);
   place.check(read_into(memory, out.mutable_raw().data()), "values cannot be read");
+  // Any other byte than 0 and 1 would be an invalid bool.
   if (dtype == DType::kBool) {
     for (std::byte& b : out.mutable_raw()) b = b == std::byte{0} ? b : std::byte{1};
   }

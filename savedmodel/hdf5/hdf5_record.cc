@@ -9,8 +9,9 @@
 namespace keel {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{16} << 20;
+constexpr size_t kPieceBytes = size_t{16} << 20;  // bounds the memory of reading back
 
+// The sizes separate the strings: "ab", "c" and "a", "bc" differ.
 uint64_t sum_of_strings(std::span<const std::string> strings) {
   std::string all;
   for (const std::string& s : strings) all += str(s.size(), ":", s);

@@ -31,7 +31,8 @@ int64_t checked_size(const std::string& caller, const keel_tensor& given) {
     if (given.dims[i] < 0)
       throw ValueError(caller, ": dims[", i, "] must not be negative, received ", given.dims[i]);
     if (__builtin_mul_overflow(size, given.dims[i], &size)) {
-      throw ValueError(caller, ": the number of elements of dims overflows 64 bits");
+      throw ValueError(caller,
+                       ": the number of elements of dims overflows 64 bits; pass smaller dims");
     }
   }
   return size;
@@ -54,14 +55,14 @@ Tensor numbers(const std::string& caller, const int64_t* data, size_t count, con
 void check_kind(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
   constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
   if (given.dtype < KEEL_FLOAT32 || given.dtype > KEEL_INT8) {
-    throw TypeError(caller, ": unknown dtype ", given.dtype);
+    throw TypeError(caller, ": unknown dtype ", given.dtype, "; use a value of keel_dtype");
   }
   if (given.dtype != static_cast<int>(spec.dtype)) {
     throw TypeError(caller, ": dtype must be ", spec.dtype, ", received ",
                     static_cast<DType>(given.dtype));
   }
   if (given.layout < KEEL_DENSE || given.layout > KEEL_SPARSE) {
-    throw TypeError(caller, ": unknown layout ", given.layout);
+    throw TypeError(caller, ": unknown layout ", given.layout, "; use a value of keel_layout");
   }
   if (given.layout != static_cast<int>(spec.layout)) {
     throw TypeError(caller, ": requires a ", kLayouts[static_cast<int>(spec.layout)],
@@ -86,7 +87,8 @@ void check_shape(const std::string& caller, const Shape& needed, const Shape& gi
 
 void check_count(const std::string& caller, size_t count) {
   if (count > PTRDIFF_MAX / sizeof(int64_t)) {
-    throw ValueError(caller, ": the count exceeds the address space, received ", count);
+    throw ValueError(caller, ": the count exceeds the address space, received ", count,
+                     "; pass the number of elements");
   }
 }
 

@@ -7,10 +7,10 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/internal/node_results.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/dialect/keras_interactions.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
-#include <keel/savedmodel/keras/internal/node_results.h>
 
 namespace keel {
 namespace {
@@ -59,7 +59,7 @@ class Rewriter {
     if (unknown != nullptr) {
       throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
                        unknown == layer ? "'" : str("' in '", layer->name(), "'"),
-                       " has no equivalent layers in Keras");
+                       " has no equivalent layers in Keras; remove it, or save without for_keras");
     }
     results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }
@@ -93,10 +93,9 @@ class Rewriter {
   Tensors replaced(const Tensors& tensors) const {
     return results_.replaced(tensors, [](const TensorLike& t) {
       const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
-      return str(
-          "save_model for Keras: the input '", layer.name(),
-          "' is ragged or sparse, which Keras does not support, and is not a pooled feature of a "
-          "TPUEmbedding");
+      return str("save_model for Keras: the input '", layer.name(),
+                 "' is ragged or sparse, which Keras does not support, and is not a feature of a "
+                 "TPUEmbedding");
     });
   }
 
@@ -142,67 +141,103 @@ class Rewriter {
   }
 
   Tensor look_up(const Feature& feature) {
-    const IdPolicy::Kind policy = feature.config.id_policy.kind;
-    if (policy == IdPolicy::Kind::kIgnore || policy == IdPolicy::Kind::kDefaultRow) {
-      refuse(feature,
-             "invalid ids are dropped or replaced, which Keras's Embedding does not support");
-    }
-    if (feature.ids.layout() == Layout::kRagged) {
-      refuse(feature, "rows of any number of ids (ragged) have no layer in Keras");
-    }
     return feature.ids.layout() == Layout::kDense ? look_up_dense(feature) : pool(feature);
   }
 
   Tensor look_up_dense(const Feature& feature) {
     const Tensor ids = replaced(Tensors(feature.ids)).tensor();
-    Tensor rows = table(feature, ids)(ids);
-    if (rows.rank() == feature.output.rank()) return rows;
-    std::vector<int64_t> target(feature.output.dims().begin() + 1, feature.output.dims().end());
-    if (std::ranges::count(target, kUnknown) > 0) {
-      refuse(feature, "its shape ", feature.output, " is not known");
-    }
-    return make("Reshape", Config::dict({{"name", unique(feature, "reshape")},
-                                         {"target_shape", encode(target)}}))(rows);
+    const Tensor rows = reshaped(feature, table(feature, ids)(ids));
+    if (feature.config.id_policy.kind != IdPolicy::Kind::kIgnore) return rows;
+    const Tensor mask = presence_of(feature, ids.shape());
+    return multiplied(feature, rows, mask);
   }
 
-  // Looks up and pools the rows of a sparse feature.
-  Tensor pool(const Feature& feature) {
-    const Shape shape = feature.ids.spec().shape;
-    if (shape.rank() != 2 || shape[1] == kUnknown) {
-      refuse(feature, "sparse ids of shape ", shape, " need a known length, [batch, length]");
+  // Gives the result the shape of the feature's output.
+  Tensor reshaped(const Feature& feature, const Tensor& x) {
+    if (x.rank() == feature.output.rank()) return x;
+    const Shape rest = feature.output.without(0);
+    return make("Reshape", Config::dict({{"name", unique(feature, "reshape")},
+                                         {"target_shape", target_shape(feature, rest)}}))(x);
+  }
+
+  // Returns the shape as the argument of a Reshape, which can find one unknown dimension.
+  static Config target_shape(const Feature& feature, const Shape& shape) {
+    Config::List out;
+    for (const int64_t dim : shape.dims()) out.emplace_back(dim == kUnknown ? -1 : dim);
+    if (std::ranges::count(out, Config(-1)) > 1) {
+      refuse(feature, "its shape ", feature.output, " is not known");
     }
-    if (feature.config.max_sequence_length > 0) {
-      refuse(feature, "sequences that are not pooled have no layer in Keras");
-    }
-    const Tensor ids = dense_input(feature, feature.ids, feature.ids.spec().dtype);
-    const Tensor rows = table(feature, ids)(ids);
-    const Tensor coefficients = pooling(feature, weights_of(feature));
-    return make("Dot",
-                Config::dict({{"name", unique(feature, "pool")}, {"axes", Config::list({1, 1})}}))(
-               Tensors::list({coefficients, rows}))
+    return out;
+  }
+
+  // Multiplies each row of a result by its weight.
+  Tensor multiplied(const Feature& feature, const Tensor& rows, const Tensor& weights) {
+    const Shape shape = rows.shape().without(0).with(rows.rank() - 2, 1);
+    const Tensor factors =
+        make("Reshape", Config::dict({{"name", unique(feature, "factors")},
+                                      {"target_shape", target_shape(feature, shape)}}))(weights);
+    return make("Multiply",
+                Config::dict({{"name", unique(feature, "masked")}}))(Tensors::list({rows, factors}))
         .tensor();
   }
 
-  // Returns the dense input that replaces a sparse one.
-  Tensor dense_input(const Feature& feature, const TensorLike& sparse, DType dtype) {
-    if (const TensorLike* const found = results_.find(sparse)) return found->tensor();
+  // Returns the shape of the dense inputs that replace ragged or sparse ones.
+  static Shape padded_shape(const Feature& feature) {
+    const TensorSpec spec = feature.ids.spec();
+    if (spec.shape.rank() != 2) {
+      refuse(feature, "ids of shape ", spec.shape, " are not supported; they need rank 2");
+    }
+    const int64_t longest = feature.config.max_sequence_length;
+    const bool any = spec.layout == Layout::kRagged;
+    return {spec.shape[0], longest > 0 ? longest : any ? kUnknown : spec.shape[1]};
+  }
+
+  // Looks up the rows of a ragged or sparse feature, and pools them unless it is a sequence.
+  Tensor pool(const Feature& feature) {
+    const Shape shape = padded_shape(feature);
+    const Tensor ids = dense_input(feature, feature.ids, shape, feature.ids.spec().dtype);
+    const Tensor rows = table(feature, ids)(ids);
+    const Tensor weights = feature.weights
+                               ? dense_input(feature, *feature.weights, shape, DType::kFloat32)
+                               : presence_of(feature, shape);
+    if (feature.config.max_sequence_length > 0) {
+      return reshaped(feature, multiplied(feature, rows, weights));
+    }
+    if (feature.weights && feature.config.table->combiner == "mean") {
+      return reshaped(feature, weighted_mean(feature, rows, weights));
+    }
+    return reshaped(feature, dot(feature, "pool", pooling(feature, weights), rows));
+  }
+
+  Tensor dot(const Feature& feature, const char* what, const Tensor& x, const Tensor& y) {
+    return make("Dot", Config::dict({{"name", unique(feature, what)},
+                                     {"axes", Config::list({1, 1})}}))(Tensors::list({x, y}))
+        .tensor();
+  }
+
+  // Returns the dense input that replaces a ragged or sparse one.
+  Tensor dense_input(const Feature& feature, const TensorLike& tensor, const Shape& shape,
+                     DType dtype) {
+    if (const TensorLike* const found = results_.find(tensor)) {
+      if (found->spec().shape == shape) return found->tensor();
+      refuse(feature, "another feature needs the same input in the shape ", found->spec().shape,
+             "; use a second input");
+    }
     const auto* input =
-        dynamic_cast<const InputLayer*>(sparse.values().producer()->operation.get());
-    if (input == nullptr)
-      refuse(feature, "its ids or weights are sparse and no input of the model");
-    const TensorLike made = new_input(sparse.spec().shape, dtype, input->name());
-    results_.add(sparse, made);
+        dynamic_cast<const InputLayer*>(tensor.values().producer()->operation.get());
+    if (input == nullptr) {
+      refuse(feature, "its ids or weights are ragged or sparse and no input of the model");
+    }
+    const TensorLike made = new_input(shape, dtype, input->name());
+    results_.add(tensor, made);
     return made.tensor();
   }
 
-  Tensor weights_of(const Feature& feature) {
-    if (feature.weights) return dense_input(feature, *feature.weights, DType::kFloat32);
+  // Returns the new input that tells which ids are present.
+  Tensor presence_of(const Feature& feature, const Shape& shape) {
     const auto& input = static_cast<const Layer&>(*feature.ids.values().producer()->operation);
     const auto [it, is_new] = presence_.try_emplace(input.name());
-    if (is_new) {
-      it->second =
-          new_input(feature.ids.spec().shape, DType::kFloat32, input.name() + "_weights").tensor();
-    }
+    if (is_new) it->second = new_input(shape, DType::kFloat32, input.name() + "_weights").tensor();
     return it->second;
   }
 
@@ -214,18 +249,53 @@ class Rewriter {
       return make("UnitNormalization",
                   Config::dict({{"name", unique(feature, "unit")}, {"axis", -1}}))(weights);
     }
-    if (feature.weights) {
-      refuse(feature, "Keras has no layer for the mean of rows with weights; use sum or sqrtn");
-    }
     // Softmax gives equal shares to the positions with ids and 0 to the others.
     constexpr double kFar = 1e9;
-    const Tensor scores = make("Rescaling", Config::dict({{"name", unique(feature, "scores")},
-                                                          {"scale", kFar},
-                                                          {"offset", -kFar}}))(weights);
+    const Tensor scores = rescaled(feature, "scores", weights, kFar, -kFar);
     const Tensor shares =
         make("Softmax", Config::dict({{"name", unique(feature, "shares")}}))(scores);
     return make("Multiply",
                 Config::dict({{"name", unique(feature, "mean")}}))(Tensors::list({shares, weights}))
+        .tensor();
+  }
+
+  Tensor rescaled(const Feature& feature, const char* what, const Tensor& x, double scale,
+                  double offset) {
+    return make(
+        "Rescaling",
+        Config::dict({{"name", unique(feature, what)}, {"scale", scale}, {"offset", offset}}))(x);
+  }
+
+  // Returns the weighted sum z of the rows divided by the sum s of the weights. Keras has no layer
+  // that divides. The vector (e z, s) with a small e has the length |s| up to rounding, so that
+  // UnitNormalization makes it e z / |s| and the sign of s.
+  Tensor weighted_mean(const Feature& feature, const Tensor& rows, const Tensor& weights) {
+    constexpr double kSmall = 0x1p-20;
+    const int64_t dim = feature.config.table->dim;
+    const Tensor ones = rescaled(feature, "ones", weights, 0, 1);
+    const Tensor total = dot(feature, "total", weights, ones);
+    const Tensor sum = rescaled(feature, "small", dot(feature, "sum", weights, rows), kSmall, 0);
+    const Tensor both =
+        make("Concatenate", Config::dict({{"name", unique(feature, "both")}, {"axis", -1}}))(
+            Tensors::list({sum, total}))
+            .tensor();
+    const Tensor unit = make("UnitNormalization",
+                             Config::dict({{"name", unique(feature, "unit")}, {"axis", -1}}))(both);
+    // Drops s and multiplies by 1 / e.
+    const LayerHandle<Layer> inverse =
+        make("Dense", Config::dict({{"name", unique(feature, "mean")},
+                                    {"units", dim},
+                                    {"use_bias", false},
+                                    {"trainable", false}}));
+    const Tensor mean = inverse(unit);
+    std::vector<float> kernel((dim + 1) * dim);
+    for (int64_t i = 0; i < dim; ++i) kernel[i * dim + i] = static_cast<float>(1 / kSmall);
+    inverse->weights()[0].assign(Tensor::from<float>(kernel, {dim + 1, dim}));
+    const Tensor sign =
+        make("UnitNormalization",
+             Config::dict({{"name", unique(feature, "sign")}, {"axis", -1}}))(total);
+    return make("Multiply",
+                Config::dict({{"name", unique(feature, "signed")}}))(Tensors::list({mean, sign}))
         .tensor();
   }
 

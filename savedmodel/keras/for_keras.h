@@ -14,19 +14,25 @@ namespace keel {
 //
 // - A dense feature of TPUEmbedding becomes an Embedding, followed by a Reshape if the layer drops
 //   a last dimension of 1.
-// - A sparse feature needs an input [batch, length] of known length. The input is replaced by two
-//   dense ones of this shape: ids under the same name, and float32 weights "<name>_weights", which
-//   are 1 for an id and 0 for an unused position, whose id may be any valid one. If the feature has
-//   weights, their input keeps its name and becomes dense instead. The rows are pooled by an
-//   Embedding and a Dot with the weights. Combiner "mean" adds a Softmax over the used positions,
-//   and "sqrtn" a UnitNormalization.
+// - A ragged or sparse feature reads padded ids: its input is replaced by two dense ones of shape
+//   [batch, length], where `length` is that of a sparse input, or unknown. They are the ids under
+//   the same name, and float32 weights "<name>_weights", which are 1 for an id and 0 for an unused
+//   position, whose id may be any valid one. If the feature has weights, their input keeps its name
+//   and becomes dense instead. The rows are pooled by an Embedding and a Dot with the weights.
+//   Combiner "mean" adds a Softmax over the used positions, "sqrtn" a UnitNormalization. The mean
+//   of a feature with weights takes a UnitNormalization and a frozen Dense, which divide.
+// - A sequence (max_sequence_length) has the same inputs with this length, and a Multiply in place
+//   of the pooling. Longer sequences must be cut off before.
+// - Keras's Embedding rejects invalid ids, whatever the IdPolicy. For IdPolicy::ignore(), give them
+//   the weight 0 and any valid id; a dense feature also gets an input "<name>_weights" for this.
+//   For IdPolicy::use_row(r), replace them by r.
 // - DotInteraction becomes one Dot per vector, with all vectors before it. FeatureCross becomes
 //   Dense, Multiply and Add. Their sums may round differently.
 //
 // Throws
 // - ValueError, naming the feature and the reason, for a feature that has no equivalent in Keras:
-//   ragged ids, sparse ids of unknown length or that are not an input of the model, sequences, an
-//   IdPolicy that ignores or replaces invalid ids, and the mean of a feature with weights;
+//   ragged or sparse ids of another rank than 2 or that are not an input of the model, an input
+//   that two features need with different lengths, and outputs with several unknown dimensions;
 // - ValueError, naming the layer, for other layers that Keras does not have, and for any such layer
 //   in a model or layer that is not functional;
 // - RuntimeError if the model has no weights yet, or inside a replica.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
@@ -39,7 +41,7 @@ std::vector<Input> inputs_of(const Model& model) {
     const Config input = sequential->get_config()["layers"].items()[0];
     out.push_back({input["config"]["name"].string(), *sequential->input_spec()});
   } else {
-    throw ValueError(kCaller, ": needs a functional or sequential model, received ",
+    throw ValueError(kCaller, ": requires a functional or sequential model, received ",
                      model.class_name(), " ", model.name());
   }
   return out;
@@ -49,7 +51,8 @@ std::map<std::string, TensorSpec> by_name(const std::vector<Input>& inputs) {
   std::map<std::string, TensorSpec> out;
   for (const Input& input : inputs) {
     if (!out.emplace(input.name, input.spec).second) {
-      throw ValueError(kCaller, ": two inputs of the model have the name '", input.name, "'");
+      throw ValueError(kCaller, ": two inputs of the model have the name '", input.name,
+                       "'; rename one of them");
     }
   }
   return out;
@@ -67,11 +70,11 @@ void check_feeds(const std::string& name, const data::FeatureSpec& feature, cons
   const TensorSpec parsed = data::parsed_spec(feature);
   if (parsed.layout != input.spec.layout) {
     constexpr const char* kNeeded[] = {"FixedLenFeature", "RaggedFeature", "VarLenFeature"};
-    throw ValueError(caller, ", which needs a ", kNeeded[static_cast<size_t>(input.spec.layout)],
+    throw ValueError(caller, ", which requires a ", kNeeded[static_cast<size_t>(input.spec.layout)],
                      ", received a ", data::name_of(feature));
   }
   if ((parsed.dtype == DType::kString) != (input.spec.dtype == DType::kString)) {
-    throw TypeError(caller, ", which needs ", input.spec.dtype, ", received ", parsed.dtype);
+    throw TypeError(caller, ", which requires ", input.spec.dtype, ", received ", parsed.dtype);
   }
   const bool fits = parsed.layout == Layout::kDense ? same_size(parsed.shape, input.spec.shape)
                                                     : input.spec.shape.rank() == 2;
@@ -147,13 +150,13 @@ struct Signature::Plan {
 
   // Returns the values of a dict, which must contain exactly the inputs.
   std::vector<TensorLike> named(const Tensors& dict) const {
-    if (dict.entries().size() != inputs.size()) throw_other_names(dict);
+    if (dict.entries().size() != inputs.size()) throw_name_mismatch(dict);
     const Tensors& only = dict.entries().begin()->second;
     if (!parser && inputs.size() == 1 && only.is_leaf()) return {only.leaf()};  // any name
     std::vector<TensorLike> out;
     const auto take = [&](const std::string& name) {
       const auto at = dict.entries().find(name);
-      if (at == dict.entries().end() || !at->second.is_leaf()) throw_other_names(dict);
+      if (at == dict.entries().end() || !at->second.is_leaf()) throw_name_mismatch(dict);
       out.push_back(at->second.leaf());
     };
     if (parser) {
@@ -164,10 +167,9 @@ struct Signature::Plan {
     return out;
   }
 
-  [[noreturn]] void throw_other_names(const Tensors& dict) const {
-    std::string names;
-    for (const auto& input : inputs) names += (names.empty() ? "" : ", ") + input.first;
-    throw ValueError(kCaller, ": needs the inputs {", names, "}, received ", dict.structure());
+  [[noreturn]] void throw_name_mismatch(const Tensors& dict) const {
+    throw ValueError(kCaller, ": requires the inputs {", joined(std::views::keys(inputs)),
+                     "}, received ", dict.structure());
   }
 
   Tensors structured(const std::vector<TensorLike>& values) const {
@@ -241,7 +243,7 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
     const auto [at, added] = feature_of.emplace(input, name);
     if (!added) {
       throw ValueError(kCaller, ": input '", input, "' is fed by two features, '", at->second,
-                       "' and '", name, "'");
+                       "' and '", name, "'; feed each input by one feature");
     }
   }
   std::vector<std::string> out;
@@ -258,7 +260,7 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
   if (!feature_of.empty()) {
     const auto& [input, name] = *feature_of.begin();
     throw ValueError(kCaller, ": feature '", name, "' feeds input '", input, "', which model ",
-                     model.name(), " does not have");
+                     model.name(), " does not have; feed one of its inputs");
   }
   return out;
 }

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr double kSpareFactor = 1.25;  // of a table's size, which must be free to promote it
+constexpr double kSpareFactor = 1.25;  // share of a table's size that must be free to promote it
 
 }  // namespace
 
@@ -43,7 +43,8 @@ Tensor MappedTables::map(const std::string& name, const std::string& path, int64
   const auto size = static_cast<int64_t>(file_->bytes().size());
   // The file may have become shorter since its headers were read.
   if (offset < 0 || bytes > size || offset > size - bytes) {
-    throw IoError(path, ", ", name, ": its values end beyond the end of the file");
+    throw IoError(path, ", ", name,
+                  ": its values end beyond the end of the file; restore the file from a copy");
   }
   const bool known = std::ranges::any_of(
       entries_, [&](const Entry& entry) { return entry.file == file_ && entry.offset == offset; });

@@ -35,7 +35,8 @@ LoadedModel model_of(const ConvertFlags& flags) {
   const FileKind kind = kind_of_file(in);
   if (kind == FileKind::kCheckpoint) {
     throw ValueError(kConvert, ": ", in,
-                     " is a checkpoint, which only the program that wrote it can restore");
+                     " is a checkpoint, which only the program that wrote it can restore; restore "
+                     "it there and save the model");
   }
   if (!flags.model) {
     if (flags.by_name) {
@@ -57,7 +58,10 @@ int run(const ConvertFlags& flags) {
   const LoadedModel loaded = model_of(flags);
   int status = 0;
   if (is_weights_file(out) || flags.weights_only) {
-    if (flags.table_dtype) throw ValueError(kConvert, ": --table_dtype is only for whole models");
+    if (flags.table_dtype) {
+      throw ValueError(kConvert,
+                       ": --table_dtype is only for whole models; pass the model with --model");
+    }
     save_weights(loaded.model, out);
   } else {
     if (!loaded.not_compiled.empty()) {

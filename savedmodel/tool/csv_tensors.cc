@@ -59,10 +59,10 @@ T value_of(const Column& column, int64_t row, std::string_view word) {
   } else if constexpr (std::is_same_v<T, bool>) {
     if (word == "true" || word == "1") return true;
     if (word == "false" || word == "0") return false;
-    column.fail(row, "needs true, false, 1 or 0, received '", word, "'");
+    column.fail(row, "must be true, false, 1 or 0, received '", word, "'");
   } else {
     const auto value = number<T>(word);
-    if (!value) column.fail(row, "needs a ", DTypeOf<T>::kValue, ", received '", word, "'");
+    if (!value) column.fail(row, "must be ", DTypeOf<T>::kValue, ", received '", word, "'");
     return *value;
   }
 }
@@ -75,7 +75,7 @@ void append_values(const Column& column, int64_t row, const std::string& field, 
   const auto words = whole ? std::vector<std::string_view>{field} : words_of(field);
   const auto count = static_cast<int64_t>(words.size());
   if (width != kUnknown && count != width) {
-    column.fail(row, "needs ", width, width == 1 ? " value" : " values", ", received ", count,
+    column.fail(row, "requires ", width, width == 1 ? " value" : " values", ", received ", count,
                 count == 0 ? "; a signature for tf.Example may have a default value" : "");
   }
   for (const std::string_view word : words) out.push_back(value_of<T>(column, row, word));

@@ -156,7 +156,8 @@ int run(const DiffFlags& flags) {
     compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
   } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
     throw ValueError(kDiff, ": a checkpoint can only be compared with a checkpoint, received ",
-                     describe(kind_a), " and ", describe(kind_b));
+                     describe(kind_a), " and ", describe(kind_b),
+                     "; restore it and save the model first");
   } else if (has_model(kind_a) || has_model(kind_b)) {
     const bool model_first = has_model(kind_a);
     compare_with_model(model_first ? a : b, model_first ? b : a, model_first, atol, report);

@@ -68,8 +68,8 @@ std::string structure_difference(const TensorLike& a, const TensorLike& b) {
 
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol) {
   if ((a.dtype() == DType::kString) != (b.dtype() == DType::kString)) {
-    throw TypeError("difference: needs two tensors of numbers or of strings, received ", a.dtype(),
-                    " and ", b.dtype());
+    throw TypeError("difference: requires two tensors of numbers or of strings, received ",
+                    a.dtype(), " and ", b.dtype());
   }
   if (a.dtype() == DType::kString) {
     const auto x = a.data<std::string>(), y = b.data<std::string>();

@@ -68,12 +68,10 @@ void print_values(const char* title, const std::vector<StoredValue>& values) {
 
 std::string spec_text(const std::map<std::string, TensorSpec>& specs) {
   constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
-  std::string out;
-  for (const auto& [name, spec] : specs) {
-    out += str(out.empty() ? "" : ", ", name, ": ", kLayouts[static_cast<size_t>(spec.layout)],
-               spec.dtype, ' ', spec.shape);
-  }
-  return out;
+  return joined(specs, [&](const auto& entry) {
+    const auto& [name, spec] = entry;
+    return str(name, ": ", kLayouts[static_cast<size_t>(spec.layout)], spec.dtype, ' ', spec.shape);
+  });
 }
 
 void print_signatures(const ModelHandle& model, const std::string& path) {
@@ -171,18 +169,19 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
   }
   for (const auto* list : {&values.weights, &values.optimizer}) {
     const StoredValue* found = nullptr;
-    std::string names;
-    int64_t count = 0;
+    std::vector<std::string> names;
     for (const StoredValue& value : *list) {
       if (("/" + value.name + "/").find("/" + name + "/") == std::string::npos) continue;
       found = &value;
-      names += (names.empty() ? "" : ", ") + value.name;
-      ++count;
+      names.push_back(value.name);
     }
-    if (count > 1) throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ", names);
-    if (count == 1) return *found;
+    if (names.size() == 1) return *found;
+    if (!names.empty()) {
+      throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ", joined(names));
+    }
   }
-  throw ValueError(path, ": the file has no weight '", name, "'");
+  throw ValueError(path, ": the file has no weight '", name,
+                   "'; run keel inspect on the file to list them");
 }
 
 void print_row(const std::string& path, FileKind kind, const std::string& table,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include <keel/framework/base/file_path_internal.h>
 #include <keel/framework/base/internal/text.h>
 
 namespace keel::tool {
@@ -13,7 +14,9 @@ namespace {
 std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream out;
-  if (!(file && out << file.rdbuf())) throw IoError(path, ": cannot be read");
+  if (!(file && out << file.rdbuf())) {
+    throw IoError(path, ": cannot be read: ", keel::internal::system_message());
+  }
   return std::move(out).str();
 }
 
@@ -24,15 +27,16 @@ T value_of(const Config& config) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return config.is_bool() ? config.boolean() : config.integer() != 0;
   } else if constexpr (std::is_floating_point_v<T>) {
+    // Infinities are kept, but a finite number must not become one.
     const double value = config.number();
     if (std::isfinite(value) && std::abs(value) > std::numeric_limits<T>::max()) {
-      throw ValueError(value, " is out of range for ", DTypeOf<T>::kValue);
+      throw ValueError(value, " is out of range for ", DTypeOf<T>::kValue, "; use a wider dtype");
     }
     return static_cast<T>(value);
   } else {
     const int64_t value = config.integer();
     if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max()) {
-      throw ValueError(value, " is out of range for ", DTypeOf<T>::kValue);
+      throw ValueError(value, " is out of range for ", DTypeOf<T>::kValue, "; use a wider dtype");
     }
     return static_cast<T>(value);
   }
@@ -41,7 +45,8 @@ T value_of(const Config& config) {
 Tensor tensor_of(const Config& data, DType dtype, const Shape& shape) {
   const Config::List& items = data.items();
   if (static_cast<int64_t>(items.size()) != shape.size()) {
-    throw ValueError("shape ", shape, " needs ", shape.size(), " values, data has ", items.size());
+    throw ValueError("shape ", shape, " requires ", shape.size(), " values, received ",
+                     items.size());
   }
   return visit_any(dtype, [&]<class T>(T) {
     Tensor out = Tensor::uninitialized(shape, dtype);
@@ -58,7 +63,10 @@ TensorLike tensor_from(const std::string& name, const Config& entry) {
   std::vector<int64_t> dims;
   decode(entry["shape"], dims);
   const Shape shape(dims);
-  if (!shape.fully_defined()) throw ValueError("shape ", shape, " has an unknown dimension");
+  if (!shape.fully_defined()) {
+    throw ValueError("shape ", shape,
+                     " has an unknown dimension; all dimensions must be 0 or more");
+  }
   if (const Config* splits = entry.find("row_splits")) {
     const auto count = static_cast<int64_t>(splits->items().size());
     RaggedTensor out{tensor_of(entry["data"], dtype, shape),
@@ -83,6 +91,7 @@ std::string json_value(T value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_floating_point_v<T>) {
+    // JSON has no such numbers. Python's json module writes and reads these names.
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
     return number_text(value);
@@ -114,6 +123,7 @@ std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* 
   } catch (const TypeError&) {
     throw IoError(path, ": expected a list of tensors under \"", key, "\"");
   }
+  // A file that cannot be parsed is an IoError; errors of one tensor keep their type and name it.
   std::vector<NamedTensor> out;
   for (const Config& entry : list.items()) {
     std::string name = str(key, " ", out.size());

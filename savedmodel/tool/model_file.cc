@@ -37,9 +37,12 @@ void for_each_dataset(const Hdf5File& file, const std::string& group, const Use&
 }
 
 void check_row(const std::string& name, const TensorSpec& spec, int64_t row) {
-  if (spec.shape.rank() == 0) throw ValueError(name, ": the value is a scalar and has no rows");
+  if (spec.shape.rank() == 0) {
+    throw ValueError(name, ": the value is a scalar and has no rows; omit --row");
+  }
   if (row < 0 || row >= spec.shape[0]) {
-    throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row);
+    throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row,
+                     "; pass one of its rows");
   }
 }
 
@@ -107,13 +110,17 @@ std::string file_of(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return path;
   const std::optional<std::string> latest = latest_checkpoint(path);
-  if (!latest) throw IoError(path, ": the path is a folder without checkpoints");
+  if (!latest) {
+    throw IoError(
+        path,
+        ": the path is a folder without checkpoints; pass a model file or a folder of checkpoints");
+  }
   return *latest;
 }
 
 FileKind kind_of_file(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) throw IoError(path, ": no such file");
+  if (!std::filesystem::exists(path, error)) throw IoError(path, ": no such file; check the path");
   if (begins_with_zip(path)) return FileKind::kArchive;
   const Hdf5File file(path);
   if (file.has_attribute("/", "format")) return FileKind::kCheckpoint;
@@ -126,13 +133,15 @@ FileKind kind_of_file(const std::string& path) {
       return FileKind::kWeights;
     }
   }
-  throw IoError(path, ": the file contains neither a model, nor weights, nor a checkpoint");
+  throw IoError(path,
+                ": the file contains neither a model, nor weights, nor a checkpoint; pass a file "
+                "that Keel or Keras wrote");
 }
 
 LoadedModel load_whole_model(const std::string& caller, const std::string& path) {
   const FileKind kind = kind_of_file(path);
   if (!has_model(kind)) {
-    throw ValueError(caller, ": needs a model; ", path, " contains ", describe(kind));
+    throw ValueError(caller, ": requires a model, but ", path, " contains ", describe(kind));
   }
   try {
     return {.model = load_model(path)};

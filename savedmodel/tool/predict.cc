@@ -1,5 +1,6 @@
 // keel predict: computes a model's predictions for the inputs in files.
 #include <iostream>
+#include <ranges>
 
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/text.h>
@@ -66,10 +67,9 @@ std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(flags.inputs) == InputKind::kRecords;
   const std::optional<std::string> requested = flags.signature;
-  std::string names;
+  const std::string names = joined(std::views::keys(all));
   std::vector<std::string> fitting;
   for (const auto& [name, signature] : all) {
-    names += (names.empty() ? "" : ", ") + name;
     const bool fits = requested ? name == *requested
                       : records ? takes_examples(signature)
                                 : name == kServingDefault;
@@ -85,7 +85,7 @@ std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
   const Signature& signature = all.at(fitting[0]);
   if (records && !takes_examples(signature)) {
     throw ValueError(kPredict, ": signature '", fitting[0], "' does not take examples, as in ",
-                     flags.inputs[0]);
+                     flags.inputs[0], "; choose another with --signature");
   }
   return {fitting[0], signature};
 }
@@ -95,12 +95,12 @@ void check_fits(const std::string& path, const std::string& name, const TensorSp
   const TensorSpec given = value.spec();
   if (given.dtype != spec.dtype || given.layout != spec.layout) {
     constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
-    throw TypeError(path, ": input '", name, "' needs ", kLayouts[static_cast<size_t>(spec.layout)],
-                    spec.dtype, ", received ", kLayouts[static_cast<size_t>(given.layout)],
-                    given.dtype);
+    throw TypeError(path, ": input '", name, "' must be ",
+                    kLayouts[static_cast<size_t>(spec.layout)], spec.dtype, ", received ",
+                    kLayouts[static_cast<size_t>(given.layout)], given.dtype);
   }
   if (!compatible(spec.shape, given.shape)) {
-    throw ValueError(path, ": input '", name, "' needs shape ", spec.shape, ", received ",
+    throw ValueError(path, ": input '", name, "' must have shape ", spec.shape, ", received ",
                      given.shape);
   }
 }
@@ -133,7 +133,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
     }
     check_fits(path, tensor.name, at->second, value);
     if (!found.emplace(at->first, value).second) {
-      throw ValueError(path, ": input '", tensor.name, "' is given twice");
+      throw ValueError(path, ": input '", tensor.name, "' is given twice; give each input once");
     }
   }
   for (const auto& input : inputs) {
@@ -185,7 +185,7 @@ Tensors predictions(const PredictFlags& flags, const Signature& signature,
       row += rows;
     }
   }
-  if (batches.empty()) throw ValueError(paths[0], ": the file has no rows");
+  if (batches.empty()) throw ValueError(paths[0], ": the file has no rows; pass at least one row");
   return concat_rows(batches);
 }
 
@@ -225,7 +225,8 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
   for (const NamedTensor& wanted : expected) {
     const auto at = std::ranges::find(outputs, wanted.name, &NamedTensor::name);
     if (at == outputs.end() && expected.size() > 1) {
-      throw ValueError(path, ": the model has no output '", wanted.name, "'");
+      throw ValueError(path, ": the model has no output '", wanted.name,
+                       "'; remove it from the expected values");
     }
     const NamedTensor& output = at == outputs.end() ? outputs[0] : *at;
     const std::string other = structure_difference(output.value, wanted.value);
@@ -257,7 +258,7 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
 
 void check_arguments(const PredictFlags& flags) {
   if (!flags.expected && (flags.atol || flags.rtol)) {
-    throw ValueError(kPredict, ": --atol and --rtol need --expected");
+    throw ValueError(kPredict, ": --atol and --rtol require --expected");
   }
   if (flags.output && !flags.output->ends_with(".json") && !flags.output->ends_with(".csv")) {
     throw ValueError(kPredict, ": --output must end in .json or .csv, received '", *flags.output,

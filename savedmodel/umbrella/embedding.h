@@ -7,6 +7,7 @@
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_v2.h>
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/embedding/tpu_embedding.h>

@@ -19,6 +19,7 @@
 #include <keel/framework/matmul_precision.h>
 #include <keel/framework/nest_functions.h>
 #include <keel/framework/random.h>
+#include <keel/framework/sparse_functions.h>
 #include <keel/framework/tensor.h>
 #include <keel/layers.h>
 #include <keel/layers/ctr/ctr_model.h>
@@ -29,4 +30,5 @@
 #include <keel/optimizers.h>
 #include <keel/saved_model.h>
 #include <keel/savedmodel/estimator/tpu_estimator.h>
+#include <keel/utils.h>
 #include <keel/version.h>

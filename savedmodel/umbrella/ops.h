@@ -16,5 +16,6 @@
 #include <keel/autodiff/keras_ops/shapes.h>
 #include <keel/autodiff/keras_ops/signal.h>
 #include <keel/autodiff/keras_ops/sorting.h>
+#include <keel/autodiff/keras_ops/transforms.h>
 #include <keel/layers/keras_ops/convolution.h>
 #include <keel/layers/keras_ops/nn.h>

@@ -2,5 +2,7 @@
 #pragma once
 
 #include <keel/savedmodel/checkpoint/checkpoint.h>
+#include <keel/savedmodel/id_limit_files.h>
 #include <keel/savedmodel/keras/for_keras.h>
+#include <keel/savedmodel/model_json.h>
 #include <keel/savedmodel/saved_model.h>

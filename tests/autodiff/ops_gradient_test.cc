@@ -28,7 +28,7 @@ using Inputs = std::vector<Tensor>;
 
 struct OpCase {
   std::string op;    // name in ops.h
-  std::string name;  // of the case
+  std::string name;  // name of the case
   Inputs inputs;     // float64 if differentiated
   std::function<Tensor(const Inputs&)> function;
   std::vector<size_t> batched = {};  // inputs whose first dimension may be unknown
@@ -224,6 +224,11 @@ std::vector<OpCase> product_cases() {
   matmul("FoldedTransposeB", {2, 2, 3}, {4, 3}, false, true);
   matmul("BatchedTransposeAWithMatrix", {2, 3, 2}, {3, 4}, true, false);
   matmul("BatchedTransposeBothWithMatrix", {2, 3, 2}, {4, 3}, true, true);
+  return out;
+}
+
+std::vector<OpCase> einsum_cases() {
+  std::vector<OpCase> out;
   const auto einsum = [&](const std::string& name, const std::string& equation, const Shape& a,
                           const Shape& b) {
     out.push_back({"einsum",
@@ -238,6 +243,11 @@ std::vector<OpCase> product_cases() {
   einsum("Ellipsis", "...b,cb->...c", {2, 3, 2}, {4, 2});
   einsum("EllipsisBesideAsManyLabels", "...b,bcd->...cd", {2, 3, 2}, {2, 2, 3});
   einsum("SummedAlone", "abc,bd->ad", {2, 3, 2}, {3, 2});
+  return out;
+}
+
+std::vector<OpCase> interaction_cases() {
+  std::vector<OpCase> out;
   for (const bool self : {false, true}) {
     out.push_back({"dot_interaction",
                    self ? "dot_interactionSelf" : "dot_interaction",
@@ -255,6 +265,11 @@ std::vector<OpCase> product_cases() {
                  {uniform({1, 18, 17})},
                  [](const Inputs& in) { return ops::dot_interaction(in[0]); },
                  {0}});
+  return out;
+}
+
+std::vector<OpCase> probability_cases() {
+  std::vector<OpCase> out;
   for (const int axis : {-1, 0}) {
     const std::string name = axis == 0 ? "First" : "Last";
     out.push_back({"softmax",
@@ -322,8 +337,8 @@ std::vector<OpCase> table_cases() {
 
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> out;
-  for (auto cases :
-       {elementwise_cases(), reduction_cases(), shape_cases(), product_cases(), table_cases()}) {
+  for (auto cases : {elementwise_cases(), reduction_cases(), shape_cases(), product_cases(),
+                     einsum_cases(), interaction_cases(), probability_cases(), table_cases()}) {
     out.insert(out.end(), cases.begin(), cases.end());
   }
   return out;

@@ -113,10 +113,13 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
 
 TEST(DenseOpTest, RejectsIncompatibleShapesAndDtypes) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
-  EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
-            "dense: input of shape (2, 3) does not match kernel of shape (2, 4)");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
+      "dense: the last dimension of the input must be the first of the kernel of shape (2, 4), "
+      "received shape (2, 3)");
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
-            "dense: kernel of shape (3, 4) does not match bias of shape (3,)");
+            "dense: the bias must have the last dimension of the kernel of shape (3, 4), received "
+            "shape (3,)");
   EXPECT_THROW(ops::dense(Tensor::zeros({3}), kernel), ValueError);
   EXPECT_THROW(ops::dense(x, Tensor::zeros({3, 4}, DType::kFloat64)), TypeError);
   EXPECT_THROW(ops::dense(Tensor::zeros({2, 3}, DType::kInt32), kernel), TypeError);
@@ -149,7 +152,8 @@ TEST(EinsumTest, RejectsIncompatibleEquationsAndShapes) {
     EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
   }
   EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
-            "einsum: shapes (2, 3) and (2, 3) do not match the equation ab,bc->ac");
+            "einsum: shapes (2, 3) and (2, 3) do not match the equation ab,bc->ac; "
+            "axes with one letter must have one length");
 }
 
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {

@@ -84,13 +84,13 @@ void compare_partition(int64_t rows, const distribute::EngineConfiguration& reco
   expected.finish();
   if (mod_rows == nullptr) return;
   sharding.strategy = distribute::ShardingStrategy::kMod;
-  const distribute::Partition dealt(rows, sharding);
+  const distribute::Partition partition(rows, sharding);
   result.compare("hosts of mod_rows", static_cast<int64_t>(mod_rows->items().size()),
                  sharding.hosts);
   for (int host = 0; host < sharding.hosts; ++host) {
     const Array wanted = array_of(mod_rows->items().at(host));
     result.compare("mod_rows[" + std::to_string(host) + "]", wanted,
-                   rows_of_host(dealt, host, static_cast<int64_t>(wanted.values.size()) + 1));
+                   rows_of_host(partition, host, static_cast<int64_t>(wanted.values.size()) + 1));
   }
 }
 

@@ -50,6 +50,17 @@ Tensor string_tensor(const Config& array) {
 
 }  // namespace
 
+Config without_complex(const Config& array) {
+  const Config* const dtype = array.is_dict() ? array.find("dtype") : nullptr;
+  if (dtype == nullptr || *dtype != Config("complex64")) return array;
+  Config::List shape = part(array, "shape").items(), data;
+  shape.emplace_back(2);
+  for (const Config& number : part(array, "data").items()) {
+    data.insert(data.end(), number.items().begin(), number.items().end());
+  }
+  return Config::dict({{"shape", shape}, {"data", data}});
+}
+
 Array golden_array(const Config& array) {
   shape_of(array);
   return {.shape = integers_of(part(array, "shape")), .values = numbers_of(array)};

@@ -13,6 +13,9 @@ namespace keel::conformance {
 
 // Throws ValueError for other values and for a dtype that is not numeric.
 Array golden_array(const Config& array);
+// Returns an array of complex numbers, which are pairs, as one of real numbers with a last axis of
+// 2; any other array unchanged.
+Config without_complex(const Config& array);
 // Returns a tensor of the array's dtype, including strings; an empty tensor for null.
 Tensor golden_tensor(const Config& array);
 std::vector<Tensor> golden_tensors(const Config& list);

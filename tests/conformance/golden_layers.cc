@@ -5,8 +5,12 @@
 #include <keel/layers/attention/attention.h>
 #include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/core/reversible_embedding.h>
+#include <keel/layers/layer_types.h>
 #include <keel/layers/normalization/normalization.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/layers/registry.h>
 
 #include "tests/conformance/golden_arrays.h"
@@ -20,6 +24,7 @@ struct Call {
   std::vector<Tensor> watched;  // the inputs, in the record's order
   Tensors inputs = {};
   bool training = false;
+  bool reverse = false;  // ReversibleEmbedding only
   // Attention layers only:
   std::optional<bool> use_causal_mask = {}, return_attention_scores = {};
   Tensor attention_mask = {};
@@ -54,6 +59,7 @@ Call call_of(Fields& fields) {
     out.training = options.boolean("training", out.training);
     out.use_causal_mask = optional_boolean(options, "use_causal_mask");
     out.return_attention_scores = optional_boolean(options, "return_attention_scores");
+    out.reverse = options.boolean("reverse", false);
     options.finish();
   }
   out.inputs = Tensors::list(Tensors::Items(tensors.begin(), tensors.end()));
@@ -75,6 +81,11 @@ std::optional<Tensors> run_heads(Layer& layer, const Call& call) {
 }
 
 Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
+  if (call.reverse) {
+    auto* embedding = dynamic_cast<ReversibleEmbeddingLayer*>(&*layer);
+    if (embedding == nullptr) throw ValueError("call_kwargs: the layer does not take 'reverse'");
+    return (*embedding)(call.inputs, {.training = call.training, .reverse = true});
+  }
   if (!call.use_causal_mask && !call.return_attention_scores && !call.attention_mask) {
     return layer(call.inputs, {.training = call.training});
   }
@@ -88,6 +99,21 @@ Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
                       {.training = call.training,
                        .return_attention_scores = call.return_attention_scores.value_or(false),
                        .use_causal_mask = call.use_causal_mask.value_or(false)});
+}
+
+Config vocabulary_of(const std::vector<std::string>& words) { return encode(words); }
+Config vocabulary_of(const std::vector<int64_t>& words) { return encode(words); }
+
+// Adapts a layer with a vocabulary, or returns false if it is of another class.
+template <class T>
+bool adapt_vocabulary(Layer& layer, const Config& data, Fields& fields, Comparison& result) {
+  auto* lookup = dynamic_cast<T*>(&layer);
+  if (lookup == nullptr) return false;
+  lookup->adapt(golden_tensor(data));
+  const Config& expected = fields.need("vocabulary_after_adapt");
+  const Config got = vocabulary_of(lookup->get_vocabulary());
+  if (got != expected) result.report("vocabulary", to_json(expected), to_json(got));
+  return true;
 }
 
 // Calls adapt() if the record has data for it, and compares what the layer has learned. Returns
@@ -109,24 +135,32 @@ bool adapt(Layer& layer, Fields& fields, Comparison& result) {
     const Array expected = array_of(fields.need("bin_boundaries_after_adapt"));
     result.compare("bin boundaries", expected,
                    {.shape = expected.shape, .values = discretization->bin_boundaries()});
-  } else {
+  } else if (!adapt_vocabulary<StringLookupLayer>(layer, *data, fields, result) &&
+             !adapt_vocabulary<IntegerLookupLayer>(layer, *data, fields, result) &&
+             !adapt_vocabulary<TextVectorizationLayer>(layer, *data, fields, result)) {
     throw ValueError("adapt_data: the layer has no adapt()");
   }
   return true;
 }
 
 // Returns the weights in Keras's order: the layer's own weights, trainable ones first, then those
-// of each sublayer.
+// of each sublayer. Weights that the layer shares with sublayers count as its own.
 std::vector<Variable> weights_of(const Layer& layer) {
+  std::vector<Variable> out;
+  if (const auto* shares = dynamic_cast<const SharedWeights*>(&layer)) {
+    out = shares->shared_weights();
+  }
   std::vector<Variable> inside;
   for (const auto& part : layer.sublayers()) {
     for (const Variable& v : weights_of(*part)) {
-      if (std::ranges::find(inside, v) == inside.end()) inside.push_back(v);
+      if (std::ranges::find(inside, v) != inside.end()) continue;
+      if (std::ranges::find(out, v) == out.end()) inside.push_back(v);
     }
   }
-  std::vector<Variable> out;
+  const std::vector<Variable> shared = out;
   for (const Variable& v : layer.weights()) {
-    if (std::ranges::find(inside, v) == inside.end()) out.push_back(v);
+    if (std::ranges::find(inside, v) != inside.end()) continue;
+    if (std::ranges::find(shared, v) == shared.end()) out.push_back(v);
   }
   out.insert(out.end(), inside.begin(), inside.end());
   return out;
@@ -151,8 +185,15 @@ bool set_weights(const Config& expected, const std::vector<Variable>& weights, C
   return true;
 }
 
+// Returns the arrays of one array or of a list, whose items may be lists.
 std::vector<Config> list_of(const Config& one_or_more) {
-  return one_or_more.is_list() ? one_or_more.items() : std::vector<Config>{one_or_more};
+  if (!one_or_more.is_list()) return {one_or_more};
+  std::vector<Config> out;
+  for (const Config& item : one_or_more.items()) {
+    const std::vector<Config> inside = list_of(item);
+    out.insert(out.end(), inside.begin(), inside.end());
+  }
+  return out;
 }
 
 // Compares gradients if the record has them. An absent gradient counts as zeros.
@@ -170,6 +211,15 @@ void compare_gradients(const std::string& what, const Config& expected,
   }
 }
 
+void compare_strings(const std::string& what, const Tensor& expected, const Tensor& got,
+                     Comparison& result) {
+  if (expected.dtype() == DType::kString && expected.shape() == got.shape() &&
+      std::ranges::equal(expected.data<std::string>(), got.data<std::string>())) {
+    return;
+  }
+  result.report(what, str(expected), str(got));
+}
+
 void compare_outputs(const Config& expected, const std::vector<TensorLike>& outputs,
                      Comparison& result) {
   const std::vector<Config> wanted = list_of(expected);
@@ -177,7 +227,12 @@ void compare_outputs(const Config& expected, const std::vector<TensorLike>& outp
                  static_cast<int64_t>(outputs.size()));
   for (size_t i = 0; i < std::min(wanted.size(), outputs.size()); ++i) {
     const std::string what = wanted.size() == 1 ? "output" : "output " + std::to_string(i);
-    result.compare(what, golden_array(wanted[i]), array_of(outputs[i].tensor()));
+    const Tensor& got = outputs[i].tensor();
+    if (got.dtype() == DType::kString) {
+      compare_strings(what, golden_tensor(wanted[i]), got, result);
+    } else {
+      result.compare(what, golden_array(wanted[i]), array_of(got));
+    }
   }
 }
 

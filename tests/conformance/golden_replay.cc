@@ -27,8 +27,14 @@ const std::map<std::string, Replay>& replays() {
                                                          {"metrics", replay_metric},
                                                          {"ops", replay_op},
                                                          {"regularizers", replay_regularizer},
-                                                         {"schedules", replay_schedule}};
+                                                         {"schedules", replay_schedule},
+                                                         {"text_layers", replay_layer}};
   return kReplays;
+}
+
+// Returns the section of known_classes() that has the classes of a section of a file.
+std::string section_of_classes(const std::string& section) {
+  return section == "text_layers" ? "layers" : section;
 }
 
 // Returns the tolerances documented by replay_golden --help. Keras computes in float32: results are
@@ -44,7 +50,8 @@ Comparison comparison_of(const GoldenRecord& record) {
   if (section == "schedules") return {1e-6, 1e-9, 1e-7};
   if (kLessExact.contains(record.class_name())) return {1e-4, 1e-6, 1e-5};
   if (section == "ops") return {1e-5, 1e-7, 1e-6};
-  const bool may_cancel = section == "layers" || section == "losses" || section == "metrics";
+  const bool may_cancel =
+      section_of_classes(section) == "layers" || section == "losses" || section == "metrics";
   return {1e-5, may_cancel ? 1e-6 : 1e-7, 1e-6};
 }
 
@@ -146,9 +153,10 @@ std::string missing_part(const GoldenRecord& record) {
     const std::string name = op_name(record.fields);
     return op_adapters().contains(name) ? "" : name;
   }
-  if (!known_classes().contains(record.section)) return "(the whole section)";
-  if (!is_offered(record.section, record.class_name())) return record.class_name();
-  if (record.section != "layers") return {};
+  const std::string section = section_of_classes(record.section);
+  if (!known_classes().contains(section)) return "(the whole section)";
+  if (!is_offered(section, record.class_name())) return record.class_name();
+  if (section != "layers") return {};
   const std::string inside = missing_layer_inside(record.fields["config"]);
   return inside.empty() ? missing_option(record) : inside;
 }

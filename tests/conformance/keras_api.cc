@@ -18,19 +18,19 @@ KerasSection layers() {
       "Layers",
       "keras.layers",
       {{"",
-        words(
-            "Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveMaxPooling1D "
-            "Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D "
-            "BatchNormalization Bidirectional CategoryEncoding Concatenate Conv1D "
-            "Conv1DTranspose Cropping1D Dense DepthwiseConv1D Discretization Dot Dropout ELU "
-            "EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise "
-            "GlobalAveragePooling1D GlobalMaxPooling1D GroupNormalization GroupQueryAttention "
-            "HashedCrossing Hashing Identity InputLayer IntegerLookup LSTM LSTMCell "
-            "LayerNormalization LeakyReLU Masking MaxPooling1D Maximum Minimum "
-            "MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN ReLU "
-            "RepeatVector Rescaling Reshape ReversibleEmbedding SeparableConv1D SimpleRNN "
-            "SimpleRNNCell Softmax SpatialDropout1D SpectralNormalization StackedRNNCells "
-            "StringLookup Subtract TimeDistributed UnitNormalization UpSampling1D ZeroPadding1D")},
+        words("Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveMaxPooling1D "
+              "Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D "
+              "BatchNormalization Bidirectional CategoryEncoding Concatenate Conv1D "
+              "Conv1DTranspose Cropping1D Dense DepthwiseConv1D Discretization Dot Dropout ELU "
+              "EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise "
+              "GlobalAveragePooling1D GlobalMaxPooling1D GroupNormalization GroupQueryAttention "
+              "HashedCrossing Hashing Identity InputLayer IntegerLookup LSTM LSTMCell "
+              "LayerNormalization LeakyReLU Masking MaxPooling1D Maximum Minimum "
+              "MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN ReLU "
+              "RepeatVector Rescaling Reshape ReversibleEmbedding SeparableConv1D SimpleRNN "
+              "SimpleRNNCell Softmax SpatialDropout1D SpectralNormalization StackedRNNCells "
+              "StringLookup Subtract TextVectorization TimeDistributed UnitNormalization "
+              "UpSampling1D ZeroPadding1D")},
        {"for data of two or three spatial dimensions",
         words("AdaptiveAveragePooling2D AdaptiveAveragePooling3D AdaptiveMaxPooling2D "
               "AdaptiveMaxPooling3D AveragePooling2D AveragePooling3D Conv2D Conv2DTranspose "
@@ -38,15 +38,14 @@ KerasSection layers() {
               "DepthwiseConv2D GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling2D "
               "GlobalMaxPooling3D MaxPooling2D MaxPooling3D SeparableConv2D SpatialDropout2D "
               "SpatialDropout3D UpSampling2D UpSampling3D ZeroPadding2D ZeroPadding3D")},
-       {"for images",
-        words("AugMix AutoContrast CenterCrop CutMix Equalization MaxNumBoundingBoxes MixUp "
-              "RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter "
-              "RandomContrast RandomCrop RandomElasticTransform RandomErasing RandomFlip "
-              "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
-              "RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear "
-              "RandomTranslation RandomZoom Resizing Solarization")},
-       {"for audio", words("MelSpectrogram STFTSpectrogram")},
-       {"for text; Keel expects ids", words("TextVectorization")},
+       {"", words("AugMix AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization "
+                  "CutMix Equalization MaxNumBoundingBoxes MixUp "
+                  "RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter "
+                  "RandomContrast RandomCrop RandomElasticTransform RandomErasing RandomFlip "
+                  "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
+                  "RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear "
+                  "RandomTranslation RandomZoom Resizing Solarization")},
+       {"", words("MelSpectrogram STFTSpectrogram")},
        {"specific to Python; derive from Layer instead", words("Lambda Pipeline Wrapper")},
        {"of other libraries", words("FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper")}}};
 }

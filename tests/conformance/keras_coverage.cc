@@ -90,12 +90,14 @@ std::optional<Names> names_with_cases(const std::string& section) {
   }();
   std::optional<Names> out;
   for (const Config& file : kFiles) {
-    const Config* records = file.find(section);
-    if (records == nullptr) continue;
-    if (!out) out.emplace();
-    for (const Config& record : records->items()) {
-      const Config* name = record.find("class");
-      out->push_back((name != nullptr ? *name : record["name"]).string());
+    for (const std::string& part : {section, "text_" + section}) {
+      const Config* records = file.find(part);
+      if (records == nullptr) continue;
+      if (!out) out.emplace();
+      for (const Config& record : records->items()) {
+        const Config* name = record.find("class");
+        out->push_back((name != nullptr ? *name : record["name"]).string());
+      }
     }
   }
   return out;
@@ -128,9 +130,12 @@ void add_section(std::ostream& out, const KerasSection& section) {
 }
 
 // Functions that take functions have no records, so that no adapter names them.
-const Names kFunctionsOfFunctions = {"associative_scan", "cond",      "fori_loop", "map", "scan",
-                                     "vectorized_map",   "while_loop"};
-const Names kUnrecorded = {"empty", "empty_like", "hard_swish", "swish"};
+const Names kFunctionsOfFunctions = {
+    "associative_scan", "cond",           "fori_loop", "jvp", "map", "scan",
+    "vectorize",        "vectorized_map", "while_loop"};
+// Random functions, those without a defined result, aliases, and conversions.
+const Names kUnrecorded = {"convert_to_numpy",        "empty", "empty_like", "hard_swish",
+                           "image.elastic_transform", "swish"};
 
 struct RefusedFunctions {
   std::string why;
@@ -138,14 +143,8 @@ struct RefusedFunctions {
 };
 const std::vector<RefusedFunctions>& refused_functions() {
   static const std::vector<RefusedFunctions> kRefused = {
-      {"tensors have no complex dtype", {"eig", "polar", "view_as_complex", "view_as_real"}},
-      {"use Tensor::to_vector()", {"convert_to_numpy"}},
       {"`switch` is a C++ keyword; use `switch_case`", {"switch"}},
-      {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`",
-       {"custom_gradient", "jvp"}},
-      {"specific to Python", {"vectorize"}},
-      {"for the transcription of sequences", {"ctc_decode"}},
-      {"draws random numbers", {"image.elastic_transform"}}};
+      {"use GradientTape and custom_gradient() of `<keel/autodiff/tape.h>`", {"custom_gradient"}}};
   return kRefused;
 }
 

@@ -11,7 +11,7 @@ bool is_array(const Config& value) {
 }
 
 Tensor read(const Config& array, bool wide) {
-  const Tensor out = golden_tensor(array);
+  const Tensor out = golden_tensor(without_complex(array));
   return wide && out.dtype() == DType::kFloat32 ? out.cast(DType::kFloat64) : out;
 }
 
@@ -47,7 +47,9 @@ std::optional<keras_ops::Operand> OpArguments::maybe_operand(const std::string& 
   return has(name) ? std::optional(operand(name)) : std::nullopt;
 }
 keras_ops::Complex OpArguments::complex(const std::string& name) {
-  return {tensors(name).at(0), tensors(name).at(1)};
+  const std::vector<Tensor>& parts = tensors(name);
+  return parts.size() == 1 ? keras_ops::view_as_complex(parts[0])
+                           : keras_ops::Complex(parts.at(0), parts.at(1));
 }
 
 double OpArguments::number(const std::string& name, double otherwise) {

@@ -27,7 +27,7 @@ class OpArguments {
   std::optional<Tensor> maybe_tensor(const std::string& name);
   keras_ops::Operand operand(const std::string& name);  // a tensor or a number
   std::optional<keras_ops::Operand> maybe_operand(const std::string& name);
-  keras_ops::Complex complex(const std::string& name);  // a list of two tensors
+  keras_ops::Complex complex(const std::string& name);  // one array, or its two parts
 
   double number(const std::string& name, double otherwise);
   std::optional<double> maybe_number(const std::string& name);

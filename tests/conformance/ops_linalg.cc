@@ -80,6 +80,15 @@ Results istft(OpArguments& a) {
                    a.boolean("center", true))};
 }
 
+// The values in decreasing order of their real parts; Keras's order is not defined.
+Results eig(OpArguments& a) {
+  const auto [values, vectors] = K::eig(a.tensor("x"));
+  const Tensor order = K::flip(K::argsort(values.first, -1), -1);
+  const auto sorted = [&](const Tensor& x) { return K::take(x, order, -1); };
+  return {K::view_as_real({sorted(values.first), sorted(values.second)}),
+          K::view_as_real({sorted(vectors.first), sorted(vectors.second)})};
+}
+
 OpAdapters product_adapters() {
   return {{"matmul", product(K::matmul)},
           {"dot", product(K::dot)},
@@ -115,6 +124,16 @@ OpAdapters factor_adapters() {
       {"qr",
        [](OpArguments& a) { return both(K::qr(a.tensor("x"), a.string("mode", "reduced"))); }},
       {"svd", svd},
+      {"eig", eig},
+      {"polar",
+       [](OpArguments& a) -> Results {
+         return {K::view_as_real(K::polar(a.tensor("abs_"), a.tensor("angle")))};
+       }},
+      {"view_as_complex",
+       [](OpArguments& a) -> Results {
+         return {K::view_as_real(K::view_as_complex(a.tensor("x")))};
+       }},
+      {"view_as_real", [](OpArguments& a) -> Results { return {K::view_as_real(a.complex("x"))}; }},
       {"eigh", [](OpArguments& a) { return both(K::eigh(a.tensor("x"))); }},
       {"lu_factor", [](OpArguments& a) { return both(K::lu_factor(a.tensor("x"))); }},
       {"det", matrix(K::det)},

@@ -135,6 +135,17 @@ OpAdapters normalization_adapters() {
              return {K::ctc_loss(a.tensor("target"), a.tensor("output"), a.tensor("target_length"),
                                  a.tensor("output_length"), a.integer("mask_index", 0))};
            }},
+          {"ctc_decode",
+           [](OpArguments& a) -> Results {
+             const auto [labels, scores] =
+                 K::ctc_decode(a.tensor("inputs"), a.tensor("sequence_lengths"),
+                               {.strategy = a.string("strategy", "greedy"),
+                                .beam_width = a.integer("beam_width", 100),
+                                .top_paths = a.integer("top_paths", 1),
+                                .merge_repeated = a.boolean("merge_repeated", true),
+                                .mask_index = a.integer("mask_index", 0)});
+             return {labels, scores};
+           }},
           {"psnr", [](OpArguments& a) -> Results {
              return {K::psnr(a.tensor("x1"), a.tensor("x2"), a.number("max_val", 1))};
            }}};

@@ -47,7 +47,7 @@ Results pad(OpArguments& a) {
 }
 Results rearrange(OpArguments& a) {
   std::map<std::string, int64_t> lengths;
-  for (const char* name : {"a", "b", "c"}) {
+  for (const char* name : {"a", "b", "c", "d", "h", "w"}) {
     if (a.has(name)) lengths[name] = a.integer(name, 0);
   }
   return {K::rearrange(a.tensor("tensor"), a.string("pattern", ""), lengths)};

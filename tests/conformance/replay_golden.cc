@@ -13,8 +13,9 @@ constexpr char kHelp[] =
 
 Replays records of Keras's results through the library's public API. A file is an object of
 lists of records: "schedules", "optimizers" (with "optimizer_problem"), "losses", "metrics",
-"activations", "layers", "regularizers", "constraints", "initializers", "ops". Prints the failing
-records with the expected and the actual values, then "N passed, N failed" over all files.
+"activations", "layers", "text_layers", "regularizers", "constraints", "initializers", "ops". Prints
+the failing records with the expected and the actual values, then "N passed, N failed" over all
+files.
 
 A number passes if it differs from the expected number by at most 1e-5 of it, plus 1e-6 of the
 largest number of its array, plus 1e-7 (1e-6 for layers, losses and metrics, in which numbers

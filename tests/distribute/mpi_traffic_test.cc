@@ -98,7 +98,7 @@ TEST(MpiTrafficTest, AStepSendsTheBytesOfTheFormula) {
 
   const double processes = distribute::processes().size();
   const double local = kReplicas / processes;
-  const double pairs = local * (kReplicas - local);  // of a local replica and a remote one
+  const double pairs = local * (kReplicas - local);  // pairs of a local replica and a remote one
   const double elsewhere = 1 - 1 / processes;
   double ids = 0, floats = 0;
   for (const int64_t dim : kDims) {

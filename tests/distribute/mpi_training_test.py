@@ -120,7 +120,7 @@ def refusals(folder):
     for processes, hosts, cores in ((PLAIN, 3, 1), (3, 3, 1)):
         lines = output(processes, mode="refuse", **place(hosts, cores)).splitlines()
         refused = [x for x in lines if x == "refused: Model.train_on_batch: step 1: "
-                   "the label of row 11 of the batch is NaN"]
+                   "the label of row 11 of the batch is NaN; check the data"]
         expect(len(refused) == max(1, processes), f"refused in all: {lines}")
         losses = [x for x in lines if x.startswith("loss")]
         expect(len(losses) == 1 and len(lines) == len(refused) + 1, f"and went on: {lines}")

@@ -65,7 +65,7 @@ TEST(StrategyTest, ScopesThatEndOutOfOrderAreAnErrorOfTheNextUse) {
   const Variable averages(Tensor::scalar(1.0F),
                           {.synchronization = VariableSynchronization::kOnRead,
                            .aggregation = VariableAggregation::kSum});
-  EXPECT_EQ(averages.read().item<float>(), 3);  // of three replicas
+  EXPECT_EQ(averages.read().item<float>(), 3);  // the mean over three replicas
   second.reset();
   EXPECT_EQ(Strategy::current().name(), "CPUStrategy");
 }
@@ -407,7 +407,7 @@ TEST(CommunicatorTest, AllToAllDeliversSeveralMessagesToEach) {
 TEST(CommunicatorTest, AllGatherDoesNotChangeItsArguments) {
   for (const int replicas : {1, 2, 5}) {
     TPUStrategy strategy({.num_cores = replicas});
-    int64_t sum = 0;  // of the values that one replica received for all, over the steps
+    int64_t sum = 0;  // sum of the values that one replica received for all, over the steps
     strategy.run([&] {
       const int me = current_replica_context()->replica;
       for (int64_t step = 0; step < 50; ++step) {

@@ -9,7 +9,7 @@ expect_error 2 "no such folder" "$bin/train_ctr" --data "$work/nowhere"
 expect_error 2 "schema.json" "$bin/train_ctr" --data "$work"
 expect_error 2 "model must be" "$bin/train_ctr" --data "$work/data" --model svm
 expect_error 2 "unknown strategy" "$bin/train_ctr" --data "$work/data" --strategy gpu
-expect_error 2 "--resume needs --checkpoint_dir" "$bin/train_ctr" --data "$work/data" --resume
+expect_error 2 "--resume requires --checkpoint_dir" "$bin/train_ctr" --data "$work/data" --resume
 expect_error 2 "--batch_size: must be at least 0" "$bin/train_ctr" --batch_size -1
 expect_error 2 "--learning_rate: must be above 0" "$bin/train_ctr" --learning_rate nan
 expect_error 2 "--embedding_learning_rate: must be above 0" "$bin/train_ctr" --embedding_learning_rate -1
@@ -34,4 +34,5 @@ if [ -w /dev/full ]; then
   expect_full_disk "$bin/train_ctr" --data "$work/data" --epochs 1 --export "$work/model.h5"
   expect_full_disk "$bin/functional_model"
   expect_full_disk "$bin/subclassed_model"
+  expect_full_disk "$bin/text_classifier"
 fi

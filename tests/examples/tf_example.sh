@@ -43,7 +43,7 @@ cp eval.csv eval_of_keras.csv
 "$bin/keel" predict model.h5 "$records"/chicago_taxi_eval/*.gz --output eval.csv
 same_files eval.csv eval_of_keras.csv
 
-expect_error 2 "row 1, column 'dropoff_census_tract': needs 1 value, received 0; a signature for" \
+expect_error 2 "row 1, column 'dropoff_census_tract': requires 1 value, received 0; a signature for" \
   "$bin/keel" predict model.h5 "$csv/test.csv"
 cp "$csv/test.csv" csv_tfrecord
 expect_error 2 "csv_tfrecord" "$bin/keel" predict model.h5 csv_tfrecord

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/initializers.h"
+
 namespace keel::initializers_test {
+
+using testing_support::initializer_from_json;
 
 struct Statistics {
   double mean = 0, stddev = 0, low = 0, high = 0;
@@ -19,12 +23,6 @@ Statistics statistics(const Tensor& t) {
     out.stddev += (v - out.mean) * (v - out.mean) / static_cast<double>(values.size());
   }
   out.stddev = std::sqrt(out.stddev);
-  return out;
-}
-
-Initializer from_json(const std::string& json) {
-  Initializer out("zeros");
-  decode(parse_json(json), out);
   return out;
 }
 
@@ -112,7 +110,8 @@ TEST(InitializersTest, IdentityIsTheUnitMatrix) {
   EXPECT_EQ(identity({2, 3}).to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(identity({3, 2}).to_vector<float>(), (std::vector<float>{1, 0, 0, 1, 0, 0}));
   EXPECT_THROW(identity({3}), ValueError);
-  const Initializer doubled = from_json(R"({"class_name": "Identity", "config": {"gain": 2.0}})");
+  const Initializer doubled =
+      initializer_from_json(R"({"class_name": "Identity", "config": {"gain": 2.0}})");
   EXPECT_EQ(doubled({2, 2}).to_vector<float>(), (std::vector<float>{2, 0, 0, 2}));
 }
 
@@ -166,7 +165,7 @@ TEST(InitializersTest, RowIdsCountRowsFromTheOffset) {
   EXPECT_EQ(initializers::row_id(-1)({2, 1, 2}).to_vector<float>(),
             (std::vector<float>{-1, -1, 0, 0}));
   const Initializer read =
-      from_json(R"({"class_name": "RowIdInitializer", "config": {"offset": 5}})");
+      initializer_from_json(R"({"class_name": "RowIdInitializer", "config": {"offset": 5}})");
   EXPECT_EQ(read({2}).to_vector<float>(), (std::vector<float>{5, 6}));
   EXPECT_THROW(initializers::row_id()(Shape{}), ValueError);
 }
@@ -214,7 +213,8 @@ TEST(InitializersTest, NamesMayBeSnakeCaseOrClassNames) {
 TEST(InitializersTest, UnknownNamesAreErrors) {
   EXPECT_THROW(Initializer("glorot"), ValueError);
   EXPECT_THROW(Initializer(""), ValueError);
-  EXPECT_THROW(from_json(R"({"class_name": "Orthogonality", "config": {}})"), ValueError);
+  EXPECT_THROW(initializer_from_json(R"({"class_name": "Orthogonality", "config": {}})"),
+               ValueError);
 }
 
 TEST(InitializersTest, OnlyNumericDtypesAreSupported) {
@@ -251,27 +251,30 @@ TEST(InitializersTest, EveryClassRoundTripsThroughItsConfig) {
 }
 
 TEST(InitializersTest, BothDialectsOfKerasAreRead) {
-  const Initializer modern = from_json(
+  const Initializer modern = initializer_from_json(
       R"({"module": "keras.initializers", "class_name": "HeNormal", "registered_name": null,)"
       R"( "config": {"seed": 7, "input_axes": null, "output_axes": null}})");
   EXPECT_EQ(modern.function().class_name(), "HeNormal");
   EXPECT_EQ(modern.function().seed(), 7);
-  const Initializer old =
-      from_json(R"({"class_name": "RandomUniform",)"
-                R"( "config": {"minval": -1, "maxval": 1, "seed": null, "dtype": "float32"}})");
+  const Initializer old = initializer_from_json(
+      R"({"class_name": "RandomUniform",)"
+      R"( "config": {"minval": -1, "maxval": 1, "seed": null, "dtype": "float32"}})");
   EXPECT_EQ(old.function().class_name(), "RandomUniform");
   EXPECT_EQ(old.function().seed(), std::nullopt);
-  EXPECT_EQ(from_json(R"("he_normal")").function().class_name(), "HeNormal");
-  EXPECT_EQ(from_json(R"({"class_name": "Zeros"})").function().class_name(), "Zeros");
+  EXPECT_EQ(initializer_from_json(R"("he_normal")").function().class_name(), "HeNormal");
+  EXPECT_EQ(initializer_from_json(R"({"class_name": "Zeros"})").function().class_name(), "Zeros");
 }
 
 TEST(InitializersTest, OtherKeysAndKindsAreErrors) {
-  EXPECT_THROW(from_json(R"({"class_name": "Zeros", "config": {"value": 1}})"), ValueError);
-  EXPECT_THROW(from_json(R"({"class_name": "HeNormal", "config": {"input_axes": [0]}})"),
-               NotImplementedError);
-  EXPECT_THROW(from_json(R"({"config": {}})"), ValueError);
-  EXPECT_THROW(from_json("3"), TypeError);
-  EXPECT_THROW(from_json(R"({"class_name": "Constant", "config": {"value": "x"}})"), TypeError);
+  EXPECT_THROW(initializer_from_json(R"({"class_name": "Zeros", "config": {"value": 1}})"),
+               ValueError);
+  EXPECT_THROW(
+      initializer_from_json(R"({"class_name": "HeNormal", "config": {"input_axes": [0]}})"),
+      NotImplementedError);
+  EXPECT_THROW(initializer_from_json(R"({"config": {}})"), ValueError);
+  EXPECT_THROW(initializer_from_json("3"), TypeError);
+  EXPECT_THROW(initializer_from_json(R"({"class_name": "Constant", "config": {"value": "x"}})"),
+               TypeError);
 }
 
 class Countdown final : public InitializerFunction {

@@ -1,4 +1,4 @@
-// What all fuzz programs share: which outcomes are right, and files of inputs.
+// Helpers of all fuzz programs: the accepted outcomes, and files of inputs.
 #pragma once
 
 #include <cstddef>

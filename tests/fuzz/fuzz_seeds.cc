@@ -112,7 +112,7 @@ void write_models(const fs::path& folder) {
   for (const Config& config : one_layer_configs()) {
     configs.add(std::to_string(number++) + ".json", to_json(config));
   }
-  // What Keras wrote, by another library.
+  // Files that Keras wrote with another library.
   const fs::path keras = KEEL_SOURCE_DIR "/tests/cases/keras_models";
   files.add("keras.h5", read_bytes(keras / "ncf_weights_only_legacy.h5"));
   for (const char* name : {"mha_block", "ncf", "nested", "seq_pool"}) {
@@ -178,6 +178,75 @@ void write_csv(const fs::path& folder) {
   corpus.add("header", std::string("\0", 1) + "only,a,header");
 }
 
+// The first bytes of bodies of predictions, as serving_request_fuzz.cc reads them.
+std::string prefix(int flags, size_t json_size = 0) {
+  return {static_cast<char>(flags), static_cast<char>(json_size & 255),
+          static_cast<char>(json_size >> 8)};
+}
+
+// A field of a protobuf message that has a length.
+std::string field(int number, const std::string& data) {
+  return static_cast<char>(number << 3 | 2) + std::string(1, static_cast<char>(data.size())) + data;
+}
+
+// Requests for the model with an input of each dtype and a sparse one, in JSON and binary.
+void write_kinds(const Corpus& requests) {
+  struct Kind {
+    const char *name, *datatype, *json;
+    size_t bytes;
+  };
+  constexpr Kind kKinds[] = {{"bool", "BOOL", "true", 1},     {"float32", "FP32", "1.5", 4},
+                             {"float64", "FP64", "-0.1", 8},  {"int32", "INT32", "-7", 4},
+                             {"int64", "INT64", "9", 8},      {"int8", "INT8", "-128", 1},
+                             {"string", "BYTES", "\"a\"", 5}, {"uint8", "UINT8", "255", 1}};
+  std::string row, json, head, data;
+  for (const Kind& kind : kKinds) {
+    row += str("\"", kind.name, "\": ", kind.json, ", ");
+    const std::string start = str("{\"name\": \"", kind.name,
+                                  "\", \"shape\": [1, 1], \"datatype\": \"", kind.datatype, "\", ");
+    json += str(start, "\"data\": [", kind.json, "]}, ");
+    head += str(start, "\"parameters\": {\"binary_data_size\": ", kind.bytes, "}}, ");
+    data += kind.bytes == 5 ? std::string("\1\0\0\0a", 5) : std::string(kind.bytes, '\1');
+  }
+  const auto tensor = [](const char* name, const char* shape, const char* values) {
+    return str("{\"name\": \"tags.", name, "\", \"shape\": ", shape,
+               ", \"datatype\": \"INT64\", \"data\": ", values, "}");
+  };
+  const std::string tags = tensor("indices", "[2, 2]", "[0, 1, 0, 5]") + ", " +
+                           tensor("values", "[2]", "[7, 8]") + ", " +
+                           tensor("dense_shape", "[2]", "[1, 6]");
+  requests.add("kinds_rows", prefix(8) + "{\"instances\": [{" + row +
+                                 R"("tags": {"indices": [0, 5], "values": [1, 5]}}, {)" + row +
+                                 R"("tags": [3, 4]}]})");
+  requests.add("kinds_infer", prefix(11) + "{\"inputs\": [" + json + tags + "]}");
+  head = "{\"inputs\": [" + head + tags + R"(], "parameters": {"binary_data_output": true}})";
+  requests.add("kinds_binary", prefix(15, head.size()) + head + data);
+}
+
+void write_requests(const Corpus& requests) {
+  const std::string row = R"({"x": [1.5, -2e3], "word": {"b64": "YQ=="}, "seen": [1, 2]})";
+  requests.add("rows", prefix(0) + "{\"instances\": [" + row + ", " + row + "]}");
+  requests.add("columns",
+               prefix(0) +
+                   R"({"inputs": {"x": [[1, NaN]], "word": ["a\u00e4"], "seen": {"values": [1],)"
+                   R"( "row_splits": [0, 1]}}})");
+  requests.add("examples",
+               prefix(0) + R"({"signature_name": "examples", "instances": [{"b64": "CgA="}]})");
+  requests.add("regress",
+               prefix(2) + R"({"context": {"x": [1.0, 2.0]}, "examples": [{"word": "a"}, {}]})");
+  const std::string infer =
+      R"({"id": "7", "inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},)"
+      R"( {"name": "word", "shape": [1], "datatype": "BYTES", "data": ["a"]}, {"name": "seen.values",)"
+      R"( "shape": [1], "datatype": "INT64", "data": [1]}, {"name": "seen.row_splits", "shape": [2],)"
+      R"( "datatype": "INT64", "data": [0, 1]}], "outputs": [{"name": "score"}]})";
+  requests.add("infer", prefix(3) + infer);
+  const std::string binary =
+      R"({"inputs": [{"name": "word", "shape": [1], "datatype": "BYTES", "parameters":)"
+      R"( {"binary_data_size": 5}}]})";
+  requests.add("binary", prefix(7, binary.size()) + binary + std::string("\1\0\0\0a", 5));
+  write_kinds(requests);
+}
+
 // Requests to the server, with the first bytes that its programs read.
 void write_serving(const fs::path& folder) {
   const Corpus configs(folder / "serving_config"), http(folder / "serving_http"),
@@ -194,27 +263,44 @@ void write_serving(const fs::path& folder) {
   http.add("chunked",
            "bPOST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
            "Expect: 100-continue\r\n\r\n3;x=1\r\nabc\r\n0\r\nT: 1\r\n\r\n");
-  const std::string row = R"({"x": [1.5, -2e3], "word": {"b64": "YQ=="}, "seen": [1, 2]})";
-  requests.add("rows", std::string("\0\0", 2) + "{\"instances\": [" + row + ", " + row + "]}");
-  requests.add("columns",
-               std::string("\0\0", 2) +
-                   R"({"inputs": {"x": [[1, NaN]], "word": ["a\u00e4"], "seen": {"values": [1],)"
-                   R"( "row_splits": [0, 1]}}})");
-  requests.add("examples", std::string("\0\0", 2) +
-                               R"({"signature_name": "examples", "instances": [{"b64": "CgA="}]})");
-  requests.add("regress", std::string("\2\0", 2) +
-                              R"({"context": {"x": [1.0, 2.0]}, "examples": [{"word": "a"}, {}]})");
-  const std::string infer =
-      R"({"id": "7", "inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]},)"
-      R"( {"name": "word", "shape": [1], "datatype": "BYTES", "data": ["a"]}, {"name": "seen.values",)"
-      R"( "shape": [1], "datatype": "INT64", "data": [1]}, {"name": "seen.row_splits", "shape": [2],)"
-      R"( "datatype": "INT64", "data": [0, 1]}], "outputs": [{"name": "score"}]})";
-  requests.add("infer", std::string("\3\0", 2) + infer);
-  const std::string binary =
-      R"({"inputs": [{"name": "word", "shape": [1], "datatype": "BYTES", "parameters":)"
-      R"( {"binary_data_size": 5}}]})";
-  requests.add("binary", std::string(1, '\7') + static_cast<char>(binary.size()) + binary +
-                             std::string("\1\0\0\0a", 5));
+  write_requests(requests);
+  const Corpus bodies(folder / "serving_inflate"), paths(folder / "serving_path"),
+      calls(folder / "serving_rpc");
+  bodies.add("deflate", std::string(1, '\0') + compressed("{\"instances\": [1, 2]}", kZlib));
+  bodies.add("gzip", std::string(1, '\1') + compressed(std::string(3000, ' '), kGzip));
+  int number = 0;
+  for (const char* path : {"/v1/models/m/versions/1", "/v1/models/m/labels/l/metadata", "/metrics",
+                           "/v2/models/%6d/versions/l/ready", "/v2/repository/models/m/load", "/",
+                           "/v1/models/m:predict\n{}", "/v2/models/m/infer\n{\"inputs\": []}"}) {
+    for (char method : {'\0', '\2'}) paths.add(str(number++), std::string(1, method) + path);
+  }
+  const std::string spec = field(1, field(1, "m"));
+  for (int method = 0; method < 14; ++method) {
+    const std::string choice(1, static_cast<char>(method));
+    calls.add(str("spec", method), choice + spec);
+    calls.add(str("name", method), choice + field(1, "m"));
+  }
+  const auto entry = [](const std::string& name, const std::string& tensor) {
+    return field(2, field(1, name) + field(2, tensor));
+  };
+  const auto shape = [](std::string_view dims) {
+    std::string out;
+    for (char dim : dims) out += field(2, std::string("\x08") + dim);
+    return field(2, out);
+  };
+  const auto tensor = [&](char dtype, std::string_view dims, const std::string& values) {
+    return std::string("\x08") + dtype + shape(dims) + values;
+  };
+  const std::string floats = field(4, std::string(8, '\1')), words = field(8, "a");
+  calls.add("predict",
+            std::string(1, '\0') + spec + entry("x", tensor(1, "\1\2", floats)) +
+                entry("word", tensor(7, "\1", words)) +
+                entry("seen.values", tensor(9, "\1", field(10, "\3"))) +
+                entry("seen.row_splits", tensor(9, "\2", field(10, std::string("\0\1", 2)))));
+  const std::string feature =
+      field(1, field(1, "x") + field(2, field(2, field(1, std::string(8, '\1')))));
+  calls.add("regress",
+            std::string(1, '\2') + spec + field(2, field(1, field(1, field(1, feature)))));
 }
 
 }  // namespace

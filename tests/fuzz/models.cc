@@ -20,7 +20,7 @@ constexpr const char* kDense =
     "kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.01}},
     "kernel_constraint": {"class_name": "MaxNorm", "config": {"max_value": 2, "axis": 0}}}}]}})";
 
-// Layers for an input of a float32 series, and others for one of int32 items.
+// Layers for an input of a float32 series, for one of frames, and for one of int32 items.
 constexpr const char* kSeriesLayers = R"([
   {"class_name": "BatchNormalization", "config": {}},
   {"class_name": "Conv1D", "config": {"filters": 2, "kernel_size": [3], "padding": "causal"}},
@@ -38,9 +38,22 @@ constexpr const char* kSeriesLayers = R"([
     "bias_axes": "d"}},
   {"class_name": "Flatten", "config": {}},
   {"class_name": "PReLU", "config": {"shared_axes": [1]}},
+  {"class_name": "RNN", "config": {"go_backwards": true, "cell": {"class_name": "StackedRNNCells",
+    "config": {"cells": [{"class_name": "LSTMCell", "config": {"units": 2}},
+      {"class_name": "GRUCell", "config": {"units": 1, "reset_after": false}}]}}}},
+  {"class_name": "SpectralNormalization", "config": {"power_iterations": 2, "layer":
+    {"class_name": "Dense", "config": {"units": 2}}}},
+  {"class_name": "Lambda", "config": {"function": {"module": "builtins", "class_name": "function",
+    "config": "relu", "registered_name": "function"}, "output_shape": [6, 2], "arguments": {}}},
   {"class_name": "Softmax", "config": {"axis": -1}}])";
+constexpr const char* kFrameLayers = R"([
+  {"class_name": "ConvLSTM2D", "config": {"filters": 1, "kernel_size": [2, 2], "strides": [1, 2],
+    "padding": "same", "return_sequences": true}},
+  {"class_name": "SpatialDropout3D", "config": {"rate": 0.5}}])";
 constexpr const char* kItemLayers = R"([
   {"class_name": "Embedding", "config": {"input_dim": 5, "output_dim": 4, "mask_zero": true}},
+  {"class_name": "ReversibleEmbedding", "config": {"input_dim": 5, "output_dim": 2,
+    "tie_weights": false, "logit_soft_cap": 3.0}},
   {"class_name": "RepeatVector", "config": {"n": 2}},
   {"class_name": "Reshape", "config": {"target_shape": [2, -1]}},
   {"class_name": "IntegerLookup", "config": {"vocabulary": [3, 5], "output_mode": "multi_hot"}},
@@ -86,6 +99,7 @@ std::vector<Config> one_layer_configs() {
     }
   };
   add(input_layer("float32", Config::list({Config(), 6, 2})), kSeriesLayers);
+  add(input_layer("float32", Config::list({Config(), 2, 3, 4, 1})), kFrameLayers);
   add(input_layer("int32", Config::list({Config(), 4})), kItemLayers);
   return out;
 }

@@ -34,7 +34,7 @@ std::set<std::string> classes_with_contract() {
 TEST(BuiltinLayersTest, EveryClassHasATestOfItsContract) {
   const std::set<std::string> tested = classes_with_contract();
   for (const std::string& name : layer_registry().class_names()) {
-    if (layer_registry().traits(name).package.empty()) continue;  // of another test
+    if (layer_registry().traits(name).package.empty()) continue;  // registered by another test
     EXPECT_TRUE(tested.contains(name))
         << name << ": call expect_layer_contract() in the test of the layer";
   }

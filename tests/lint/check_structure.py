@@ -40,17 +40,19 @@ FLOORS = [
     "layers",
     "layers/losses layers/serving/steps",
     "layers/metrics",
-    "layers/metrics/confusion layers/activation layers/convolution layers/core layers/merging "
+    "layers/metrics/confusion layers/activation layers/audio layers/convolution layers/core "
+    "layers/image layers/merging "
     "layers/normalization layers/pooling layers/preprocessing layers/regularization "
     "layers/reshaping layers/retrieval layers/embedding/tables",
     "layers/attention layers/interaction layers/keras_ops layers/recurrent layers/embedding "
     "layers/feature_columns",
-    "layers/wrappers layers/embedding/distributed layers/embedding/mid_level",
+    "layers/wrappers layers/embedding/distributed",
+    "layers/embedding/mid_level",
     "layers/embedding/v1",
     "layers/training/compile",
     "layers/training",
     "layers/functional",
-    "layers/serving layers/callbacks layers/visualization layers/ctr",
+    "layers/serving layers/callbacks layers/visualization layers/ctr layers/utils",
 ]
 FLOOR_OF = {folder: k for k, floor in enumerate(FLOORS) for folder in floor.split()}
 MAX_FILES = 32

@@ -38,7 +38,7 @@ namespace {
 
 // Counts down to the allocation that fails; negative: none does.
 std::atomic<int64_t> left = -1;
-// How many fail one after the other, from that one on.
+// The number of allocations that fail in a row, starting with that one.
 std::atomic<int64_t> failures = 0;
 
 bool fails() {

@@ -15,12 +15,14 @@
 #include <keel/optimizers/whole_variable.h>
 
 #include "tests/distribute/fake_processes.h"
+#include "tests/support/tensors.h"
 
 namespace keel::optimizer_options_replicas_test {
 
 using distribute::FakeJob;
 using distribute::ProcessGroup;
 using distribute::TPUStrategy;
+using testing_support::append_values;
 using Bits = std::vector<float>;
 
 // Rules that update single rows, with options that keep rows independent, and rules that update
@@ -83,17 +85,13 @@ std::vector<Gradient> gradients(int64_t step, int64_t replica) {
   return {wave({40, 5}, seed), rows, step % 3 == 2 ? Gradient() : wave({7}, seed), Gradient()};
 }
 
-void append(const Variable& v, Bits& out) {
-  for (const float x : v.read().cast(DType::kFloat32).to_vector<float>()) out.push_back(x);
-}
-
 // Returns all state after some steps, then the variables after finalizing.
 Bits state_of(Optimizer& optimizer, const std::vector<Variable>& trained) {
   Bits out;
-  for (const Variable& v : trained) append(v, out);
-  for (const Variable& v : optimizer.variables(trained)) append(v, out);
+  for (const Variable& v : trained) append_values(v, out);
+  for (const Variable& v : optimizer.variables(trained)) append_values(v, out);
   optimizer.finalize_variable_values(trained);
-  for (const Variable& v : trained) append(v, out);
+  for (const Variable& v : trained) append_values(v, out);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <keel/optimizers/adam.h>
 
 #include "tests/distribute/fake_processes.h"
+#include "tests/support/tensors.h"
 
 namespace keel::optimizer_processes_test {
 
@@ -18,7 +19,7 @@ using distribute::FakeJob;
 using distribute::ProcessGroup;
 using distribute::TPUStrategy;
 using testing::HasSubstr;
-
+using testing_support::append_values;
 using Bits = std::vector<float>;
 
 Variable variable(const std::string& path, int64_t rows, float value = 1) {
@@ -46,10 +47,6 @@ Gradient sparse_gradient(const Variable& v, int64_t step) {
                        .dense_shape = v.shape()};
 }
 
-void append(const Variable& v, Bits& out) {
-  for (const float x : v.read().to_vector<float>()) out.push_back(x);
-}
-
 // Returns variables and slots after steps with changing lists of variables: dense, sparse, some
 // omitted, with reads between the steps.
 Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer) {
@@ -69,11 +66,11 @@ Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer) {
       }
       optimizer->apply_gradients(gradients, all);
     });
-    if (step == 4) append(optimizer->slots(all[0])[0], out);
+    if (step == 4) append_values(optimizer->slots(all[0])[0], out);
   }
   for (const Variable& v : all) {
-    append(v, out);
-    for (const Variable& slot : optimizer->slots(v)) append(slot, out);
+    append_values(v, out);
+    for (const Variable& slot : optimizer->slots(v)) append_values(slot, out);
   }
   return out;
 }

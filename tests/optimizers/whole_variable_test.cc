@@ -46,9 +46,9 @@ TEST(WholeVariableOptimizersTest, RejectParametersOutOfRange) {
 TEST(WholeVariableOptimizersTest, LazyRowsAreRejectedWithAReason) {
   for (const LazyRows rows : {LazyRows::kReplay, LazyRows::kClosedForm}) {
     EXPECT_THAT(message_of<ValueError>([&] { Adafactor({.lazy_rows = rows}); }),
-                HasSubstr("needs a whole variable"));
+                HasSubstr("requires a whole variable"));
     EXPECT_THAT(message_of<ValueError>([&] { Muon({.lazy_rows = rows}); }),
-                HasSubstr("needs a whole variable"));
+                HasSubstr("requires a whole variable"));
   }
 }
 

@@ -153,11 +153,13 @@ TEST(Int8TablesTest, DamagedTablesAreErrorsBeforeAnythingIsRead) {
   };
   for (const Case& c : std::vector<Case>{
            {{}, zero, "embeddings_scale must be positive and finite, received 0"},
-           {{}, Tensor::full<float>({6}, 1), "needs shape (7,), the file has (6,)"},
-           {{}, Tensor::full<float>({7, 1}, 1), "needs shape (7,), the file has (7, 1)"},
-           {{}, codes, "needs float32, the file has int8"},
-           {floats, {}, "needs int8, the file has float32"},
-           {Tensor::zeros({7, 3}, DType::kInt8), {}, "needs shape (7, 4), the file has (7, 3)"}}) {
+           {{}, Tensor::full<float>({6}, 1), "requires shape (7,), the file has (6,)"},
+           {{}, Tensor::full<float>({7, 1}, 1), "requires shape (7,), the file has (7, 1)"},
+           {{}, codes, "requires float32, the file has int8"},
+           {floats, {}, "requires int8, the file has float32"},
+           {Tensor::zeros({7, 3}, DType::kInt8),
+            {},
+            "requires shape (7, 4), the file has (7, 3)"}}) {
     const std::string file = with_table(folder, c.codes, c.scales);
     const std::string message = message_of<ValueError>([&] { load_weights(model, file); });
     EXPECT_THAT(message, HasSubstr(c.message));

@@ -13,7 +13,7 @@ struct LayerContract {
   std::string class_name;  // the name in files
   std::string config;      // arguments of the constructor as JSON, if possible not the defaults
   Specs inputs;            // for a batch of two rows
-  Specs output;            // of the call with these inputs
+  Specs output;            // output of the call with these inputs
   size_t trainable_weights = 0;
   size_t weights = 0;                             // including those that are not trainable
   std::function<void(Layer&)> prepare = nullptr;  // called before the layer, if given

@@ -54,7 +54,7 @@ struct Occurrence {
 
 // The occurrences of a feature, by sample and then by position.
 struct Batch {
-  std::vector<int64_t> shape;  // of the output without dim; its product is the number of samples
+  std::vector<int64_t> shape;  // output shape without dim; its product is the number of samples
   std::vector<Occurrence> occurrences;
   std::optional<Quantization> quantization;
 };

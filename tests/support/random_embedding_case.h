@@ -43,7 +43,7 @@ struct RandomFeature {
   int table = 0;
   Feature rules;
   Kind kind = Kind::kDense;
-  std::vector<int64_t> shape;  // of the input: [batch], [batch, 1], [batch, width], ...
+  std::vector<int64_t> shape;  // shape of the input: [batch], [batch, 1], [batch, width], ...
   bool weighted = false;
   bool int32_ids = false;
 };

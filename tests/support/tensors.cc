@@ -99,6 +99,10 @@ std::vector<float> values_of(const Tensors& tensors) { return tensors.tensor().t
 std::vector<float> values_of(const Variable& variable) {
   return variable.read().to_vector<float>();
 }
+void append_values(const Variable& variable, std::vector<float>& out) {
+  const std::vector<float> values = variable.read().cast(DType::kFloat32).to_vector<float>();
+  out.insert(out.end(), values.begin(), values.end());
+}
 std::vector<float> weights_of(const Layer& layer) {
   std::vector<float> out;
   for (const Variable& v : layer.weights()) {

@@ -54,6 +54,8 @@ IndexedSlices slices(const std::vector<int64_t>& ids, const std::vector<float>& 
 // The elements of a structure with one float32 tensor, or of a float32 variable.
 std::vector<float> values_of(const Tensors& tensors);
 std::vector<float> values_of(const Variable& variable);
+// Appends the elements of a variable, converted to float32.
+void append_values(const Variable& variable, std::vector<float>& out);
 // The elements of all weights of a layer or model, which are float32.
 std::vector<float> weights_of(const Layer& layer);
 

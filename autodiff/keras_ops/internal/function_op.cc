@@ -22,6 +22,7 @@ class CalledFunction final : public Op {
   const FunctionOp op_;
 };
 
+// An operand that was broadcast contributes to several results, so its gradients are summed.
 Tensor gradient_of_operand(const Tensor& dy, const Tensor& slope, const Shape& shape) {
   return ops::sum_to(dy * slope, shape);
 }
@@ -32,6 +33,7 @@ std::vector<Tensor> compute_binary(const BinaryFunction& f, const Tensor& a, con
   Tensor y = Tensor::uninitialized(shape, a.dtype());
   visit_any(a.dtype(), [&]<class T>(const T&) {
     if constexpr (!std::same_as<T, std::string>) {
+      // Formulas exist for double and int64_t only. Results of narrower dtypes are rounded once.
       using Wide = std::conditional_t<std::floating_point<T>, double, int64_t>;
       Wide (*formula)(Wide, Wide) = nullptr;
       if constexpr (std::floating_point<T>) {
@@ -83,7 +85,8 @@ Tensor apply(const BinaryFunction& f, const Tensor& a, const Tensor& b) {
   ops::internal::check_same_dtype(f.name, a.spec(), b.spec());
   const bool defined = is_floating(a.dtype()) ? f.of_reals != nullptr : f.of_integers != nullptr;
   if (!defined || a.dtype() == DType::kString) {
-    throw TypeError(f.name, ": not defined for ", a.dtype());
+    throw TypeError(f.name, ": not defined for ", a.dtype(),
+                    "; cast the operands to another dtype");
   }
   FunctionOp op = {.name = f.name, .outputs = {a.spec()}};
   op.outputs[0].shape = broadcast_shapes(a.shape(), b.shape(), f.name);
@@ -120,6 +123,8 @@ Tensor take_flat(const Tensor& x, const std::vector<int64_t>& positions, const S
                  double fill) {
   Tensor flat = ops::reshape(x, {x.shape().size()});
   std::vector<int64_t> ids = positions;
+  // The fill is an additional element, so that one gather and its gradient serve all ops that move
+  // elements.
   if (std::ranges::find(ids, kFill) != ids.end()) {
     flat = ops::concat({flat, Tensor::full<double>({1}, fill).cast(x.dtype())}, 0);
     std::ranges::replace(ids, kFill, x.shape().size());
@@ -139,6 +144,7 @@ Tensor scatter_flat(const Tensor& x, const std::vector<int64_t>& positions, cons
   const int64_t size = shape.size(), n = x.shape().size();
   std::vector<int64_t> ids = positions;
   std::ranges::replace(ids, kFill, size);  // summed into an element that is dropped
+  // scatter_sum() is defined for floating dtypes. Sums of integers are exact below 2^53.
   const Tensor values = is_floating(x.dtype()) ? x : ops::cast(x, DType::kFloat64);
   const Tensor sums =
       ops::scatter_sum(Tensor::from(ids, {n}), ops::reshape(values, {n}), {size + 1});
@@ -185,6 +191,7 @@ Tensor flatten_axes(const Tensor& x, const std::vector<int>& axes) {
     count *= x.dim(axis);
   }
   dims.push_back(count);
+  // The listed axes are often the last ones already; then nothing is copied.
   const Tensor moved = std::ranges::is_sorted(order) ? x : ops::transpose(x, order);
   return ops::reshape(moved, Shape(dims));
 }

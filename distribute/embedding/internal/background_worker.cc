@@ -19,7 +19,7 @@ void BackgroundWorker::start(size_t count, Piece piece) {
     next_ = 0;
     end_ = count;
     error_ = nullptr;
-    while (alone && next_ < end_) take_up(lock);
+    while (alone && next_ < end_) run_next_piece(lock);
   }
   if (alone) return;
   if (!thread_.joinable()) {
@@ -29,7 +29,7 @@ void BackgroundWorker::start(size_t count, Piece piece) {
 }
 
 // Runs the next piece, without the lock.
-void BackgroundWorker::take_up(std::unique_lock<std::mutex>& lock) {
+void BackgroundWorker::run_next_piece(std::unique_lock<std::mutex>& lock) {
   const size_t mine = next_++;
   lock.unlock();
   std::exception_ptr error;
@@ -47,7 +47,7 @@ void BackgroundWorker::take_up(std::unique_lock<std::mutex>& lock) {
 
 void BackgroundWorker::finish() {
   std::unique_lock lock(mutex_);
-  while (next_ < end_) take_up(lock);
+  while (next_ < end_) run_next_piece(lock);
   done_.wait(lock, [this] { return running_ == kNone; });
   piece_ = nullptr;
   if (const auto error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
@@ -69,7 +69,7 @@ void BackgroundWorker::serve(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (wake_.wait(lock, stop, [this] { return next_ < end_; })) {
     running_ = next_;
-    take_up(lock);
+    run_next_piece(lock);
     running_ = kNone;
     done_.notify_all();
   }

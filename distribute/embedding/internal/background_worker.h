@@ -34,7 +34,7 @@ class BackgroundWorker {
 
  private:
   void serve(const std::stop_token& stop);
-  void take_up(std::unique_lock<std::mutex>& lock);
+  void run_next_piece(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;  // guards all members below
   std::condition_variable_any wake_;

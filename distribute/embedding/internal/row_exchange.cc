@@ -101,8 +101,9 @@ std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
   return out;
 }
 
-std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<OwnedRows> owned,
-                                        std::span<const int64_t> dims) {
+std::vector<OwnedRows> all_gather_owned_rows(Communicator& communicator,
+                                             std::vector<OwnedRows> owned,
+                                             std::span<const int64_t> dims) {
   const Placement& placement = communicator.placement();
   if (placement.processes() == 1) return owned;
   Message mine;

@@ -40,7 +40,8 @@ std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
 // other processes. Returns the rows that this rank has to write into the copy of its process: its
 // own rows and its share of those owned by ranks of other processes. Collective: every replica
 // passes its rows of the same tables, whose row sizes are `dims`.
-std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<OwnedRows> owned,
-                                        std::span<const int64_t> dims);
+std::vector<OwnedRows> all_gather_owned_rows(Communicator& communicator,
+                                             std::vector<OwnedRows> owned,
+                                             std::span<const int64_t> dims);
 
 }  // namespace keel::distribute

@@ -182,7 +182,8 @@ void* allocate(size_t bytes) {
   if (thread_bytes_left == kUnlimited) return allocate_block(bytes);
   if (bytes > thread_bytes_left) {
     throw ValueError("allocate: at most ", thread_bytes_left,
-                     " more bytes are allowed by MemoryLimit, received ", bytes);
+                     " more bytes are allowed by MemoryLimit, received ", bytes,
+                     "; raise the limit, or check the sizes in the file that is read");
   }
   void* const block = allocate_block(bytes);
   thread_bytes_left -= bytes;

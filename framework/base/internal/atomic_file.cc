@@ -63,7 +63,9 @@ class FileDescriptor {
     struct stat status = {};
     if (::fstat(fd_, &status) != 0)
       throw IoError(path_, ": cannot be inspected: ", system_message());
-    if (!S_ISREG(status.st_mode)) throw IoError(path_, ": is not a regular file");
+    if (!S_ISREG(status.st_mode)) {
+      throw IoError(path_, ": is not a regular file; pass the path of a file");
+    }
     return status.st_size;
   }
   void seek(int64_t offset) const {
@@ -92,7 +94,7 @@ constexpr std::string_view kMagic = "KeelSeal";
 
 struct Seal {
   std::array<char, 8> magic;
-  uint64_t length;  // of the bytes before the seal
+  uint64_t length;  // number of bytes before the seal
   uint64_t sum;
 };
 
@@ -183,7 +185,10 @@ void write_text_file(const std::string& path, const std::string& text) {
 std::string read_text_file(const std::string& path, int64_t limit) {
   const FileDescriptor file(path, O_RDONLY);
   const int64_t size = file.size();
-  if (size > limit) throw IoError(path, ": ", size, " bytes exceed the limit of ", limit);
+  if (size > limit) {
+    throw IoError(path, ": ", size, " bytes exceed the limit of ", limit,
+                  "; the file is damaged or not of this kind");
+  }
   std::string text(size, '\0');
   text.resize(file.read(text.data(), text.size()));
   return text;

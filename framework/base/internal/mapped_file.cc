@@ -38,7 +38,7 @@ struct MappedRange {
 std::array<MappedRange, 4096> mapped_ranges;
 std::mutex mapped_ranges_mutex;  // guards which slots are free
 
-void remember(const std::byte* data, size_t size, const char* path) {
+void register_range(const std::byte* data, size_t size, const char* path) {
   const std::lock_guard lock(mapped_ranges_mutex);
   for (MappedRange& range : mapped_ranges) {
     if (range.data != nullptr) continue;
@@ -49,7 +49,7 @@ void remember(const std::byte* data, size_t size, const char* path) {
   }
 }
 
-void forget(const std::byte* data) {
+void unregister_range(const std::byte* data) {
   const std::lock_guard lock(mapped_ranges_mutex);
   for (MappedRange& range : mapped_ranges) {
     if (range.data == data) range.data = nullptr;
@@ -89,7 +89,7 @@ MappedFile::MappedFile(const std::string& path)
   struct stat status = {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
-    throw IoError(path, ": is not a regular file");
+    throw IoError(path, ": is not a regular file; pass the path of a file");
   }
   size_ = static_cast<size_t>(status.st_size);
   void* data = nullptr;
@@ -100,12 +100,12 @@ MappedFile::MappedFile(const std::string& path)
   data_ = static_cast<const std::byte*>(data);
   // Rows of tables are read at random: reading ahead would fetch 32 pages for each row.
   if (size_ > 0) madvise(data, size_, MADV_RANDOM);
-  if (size_ > 0) remember(data_, size_, path_.c_str());
+  if (size_ > 0) register_range(data_, size_, path_.c_str());
 }
 
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
-  forget(data_);
+  unregister_range(data_);
   munmap(const_cast<std::byte*>(data_), size_);
 }
 

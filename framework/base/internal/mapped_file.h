@@ -14,7 +14,7 @@ namespace keel {
 // is renamed or deleted.
 //
 // If another program truncates the file, accesses beyond its new end raise SIGBUS, which ends the
-// process. guard_mapped_files() makes the process say which file it was.
+// process. guard_mapped_files() makes the process print the name of the file first.
 //
 // Const members may be called from any number of threads.
 class MappedFile {

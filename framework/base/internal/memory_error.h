@@ -20,7 +20,7 @@ auto allocate_for(const std::string& name, const Shape& shape, double bytes, con
     return fn();
   } catch (const std::bad_alloc&) {
     const std::string number = bytes < kMost ? str(static_cast<int64_t>(bytes)) : str(bytes);
-    throw RuntimeError(name, ": shape ", shape, " needs ", number,
+    throw RuntimeError(name, ": shape ", shape, " requires ", number,
                        " bytes, which are not available; use fewer rows or columns, a smaller "
                        "dtype, or more machines");
   }

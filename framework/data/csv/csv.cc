@@ -45,7 +45,7 @@ class TableReader {
       }
       if (std::find(found + 1, header.end(), column.name) != header.end()) {
         throw ValueError(caller, ": '", file.string(), "' has more than one column '", column.name,
-                         "'");
+                         "'; rename one of them, or pass column_names with has_header = false");
       }
       if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
         throw ValueError(caller, ": column '", column.name,

@@ -145,7 +145,8 @@ size_t CompressedReader::inflate_some(char* out, size_t size) {
     inflateReset(&stream);
   } else if (status != Z_OK && status != Z_BUF_ERROR) {
     throw IoError(place(offset_), ": the compressed data is damaged (",
-                  stream.msg == nullptr ? "unknown reason" : stream.msg, ")");
+                  stream.msg == nullptr ? "unknown reason" : stream.msg,
+                  "); restore the file from a copy");
   } else if (file_ended && produced == 0) {
     throw IoError(place(offset_),
                   ": the compressed data is truncated; restore the file from a copy");
@@ -206,7 +207,7 @@ void CompressedWriter::deflate_all(std::string_view bytes, int mode) {
 }
 
 void CompressedWriter::write(std::string_view bytes) {
-  if (closed()) throw RuntimeError(caller_, ": '", name_, "' is closed");
+  if (closed()) throw RuntimeError(caller_, ": '", name_, "' is closed; write before close()");
   if (deflater_ == nullptr) return write_file(bytes.data(), bytes.size());
   deflate_all(bytes, Z_NO_FLUSH);
 }

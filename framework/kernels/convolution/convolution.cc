@@ -11,7 +11,7 @@ namespace {
 
 // Elements of a block of patches. It stays in the L2 cache while the product reads it.
 constexpr int64_t kBlockElements = 1 << 17;
-constexpr int64_t kFewestRows = 32, kMostRows = 512;  // of a block
+constexpr int64_t kFewestRows = 32, kMostRows = 512;  // rows of a block
 // The gradient of the kernel is summed in at most kMostParts parts, each of which has at least
 // kPartWork multiplications. All parts together have at most kPartElements elements.
 constexpr int64_t kMostParts = 16, kPartWork = 1 << 20, kPartElements = 1 << 22;

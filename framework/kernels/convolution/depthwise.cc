@@ -13,7 +13,7 @@ namespace keel::kernels {
 namespace {
 
 constexpr int64_t kBlockWork = 1 << 16;  // multiplications of a block of a parallel loop
-constexpr int64_t kMostParts = 16;       // of the sums of the kernel's gradient
+constexpr int64_t kMostParts = 16;       // parts of the sums of the kernel's gradient
 constexpr int64_t kPartWork = 1 << 18;   // multiplications of such a part, at least
 
 int64_t rows_of_block(int64_t work_of_row) {
@@ -108,7 +108,7 @@ void add_in_registers(int64_t channels, int64_t count, const float* x, int64_t s
   for (int r = 0; r < kRegisters; ++r) internal::store(out + r * internal::kWidth, sums[r]);
 }
 
-// The same for any number of channels.
+// Computes the sums for any number of channels.
 template <class T>
 void add_by_channel(int64_t channels, int64_t count, const T* x, int64_t step, const T* y,
                     T* __restrict out) {

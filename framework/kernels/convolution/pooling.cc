@@ -40,8 +40,8 @@ void for_each_window(const PoolingWindows& w, const Fn& fn) {
                });
 }
 
-// The same for functions that write to pixels. Windows may overlap, so the windows of a sample are
-// processed in ascending order by one worker.
+// Calls `fn` like for_each_window(), for functions that write to pixels. Windows may overlap, so
+// the windows of a sample are processed in ascending order by one worker.
 template <class Fn>
 void for_each_window_of_samples(const PoolingWindows& w, const Fn& fn) {
   const int64_t outputs = w.outputs(), image = w.inputs() * w.channels;

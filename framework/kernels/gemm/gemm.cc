@@ -277,7 +277,7 @@ void multiply_vector(const float* rows, const float* vector, float* out, int64_t
 // Products of double, which are used to check gradients and rarely for training. Each element is
 // one chain of fused multiply-adds over p = 0, 1, ..., as in float.
 struct DoubleProduct {
-  static constexpr int64_t kRows = 4, kColumns = 8;  // of a tile whose sums stay in registers
+  static constexpr int64_t kRows = 4, kColumns = 8;  // size of a tile whose sums stay in registers
 
   const double *a, *b;
   double* c;

@@ -35,7 +35,7 @@ int64_t rounded_up(int64_t n) { return (n + kWidth - 1) / kWidth * kWidth; }
 struct FewRows {
   const float* x;
   int64_t x_stride, k;
-  const float* weights;  // of the first panel; each panel has k * kPanel floats
+  const float* weights;  // weights of the first panel; each panel has k * kPanel floats
   const float* bias;     // null: none
   float* y;
   int64_t y_stride;

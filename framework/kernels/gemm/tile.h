@@ -8,7 +8,7 @@
 namespace keel::kernels::internal {
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int kMostRows = 14;  // of a tile two registers wide: 28 sums, 4 registers left
+inline constexpr int kMostRows = 14;  // a tile two registers wide has 28 sums, 4 registers are left
 #else
 inline constexpr int kMostRows = 6;
 #endif
@@ -25,7 +25,7 @@ struct Tile {
   float* packed_a = nullptr;    // [k, kPackedRows]; written by functions that pack a
   float* packed_b = nullptr;    // [k, columns]; written by functions that pack b
   bool accumulate = false;      // c += instead of c =
-  const float* bias = nullptr;  // of the columns, added to the sums; null: none
+  const float* bias = nullptr;  // bias of the columns, added to the sums; null: none
   bool relu = false;            // applied after the bias
   // Memory that later tiles need, prefetched during the product; null: none. next_c: rows that will
   // be written, next_step apart; if it is null, nothing is prefetched. ahead: memory that will be

@@ -1,4 +1,4 @@
-// What a tile does besides its product: it prefetches memory that later tiles need, and copies
+// The work of a tile besides its product: it prefetches memory that later tiles need, and copies
 // packed operands.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <Eigen/LU>
 #include <Eigen/QR>
 #include <Eigen/SVD>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -96,6 +97,25 @@ void svd(const double* x, int64_t m, int64_t n, bool full, double* u, double* s,
   if (u == nullptr) return;
   Map(u, m, full ? m : k) = of.matrixU();
   Map(vt, full ? n : k, n) = of.matrixV().transpose();
+}
+
+bool eig(const double* x, int64_t n, std::complex<double>* values, std::complex<double>* vectors) {
+  if (!std::all_of(x, x + n * n, [](double v) { return std::isfinite(v); })) return false;
+  if (n == 0) return true;
+  const Eigen::EigenSolver<Eigen::MatrixXd> solver(Eigen::Map<const Matrix>(x, n, n));
+  if (solver.info() != Eigen::Success) return false;
+  Eigen::MatrixXcd columns = solver.eigenvectors();
+  for (int64_t j = 0; j < n; ++j) {
+    values[j] = solver.eigenvalues()[j];
+    Eigen::Index greatest = 0;
+    columns.col(j).cwiseAbs().maxCoeff(&greatest);
+    const std::complex<double> turn = std::conj(columns(greatest, j));
+    const bool is_real = values[j].imag() == 0;
+    columns.col(j) *= is_real ? 1 : turn / std::abs(turn);
+    columns.col(j).normalize();
+    for (int64_t i = 0; i < n; ++i) vectors[i * n + j] = columns(i, j);
+  }
+  return true;
 }
 
 void eigh(const double* x, int64_t n, double* values, double* vectors) {

@@ -28,6 +28,10 @@ void svd(const double* x, int64_t m, int64_t n, bool full, double* u, double* s,
 // Computes the eigenvalues of the symmetric x [n, n], in increasing order, and the eigenvectors as
 // columns. Reads the lower triangle of x only.
 void eigh(const double* x, int64_t n, double* values, double* vectors);
+// Computes the eigenvalues of x [n, n] and the eigenvectors as columns, each of length 1 with a
+// real greatest component. Conjugate pairs follow each other. Returns false if x is not finite or
+// the iteration does not converge.
+bool eig(const double* x, int64_t n, std::complex<double>* values, std::complex<double>* vectors);
 
 // Computes out[k] = sum of in[j] e^(-2 pi i j k / n), or with the opposite sign if `backward`;
 // nothing is divided by n.

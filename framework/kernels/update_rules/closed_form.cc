@@ -52,7 +52,7 @@ T least_of(const T* x, int64_t n) {
 
 // The combined effect of many steps on a row.
 struct AtOnce {
-  double epsilon;  // of the first step
+  double epsilon;  // epsilon of the first step
   double kept;     // factor of weights that only decay
   double left_of_m, left_of_spread;
 };
@@ -303,7 +303,7 @@ void ClosedForm::divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t f
   const double largest = *std::max_element(spread.begin(), spread.begin() + n);
   const double most_growth = formula_.epsilon > 0 ? largest / formula_.epsilon + 1
                                                   : std::numeric_limits<double>::infinity();
-  double left = 1, grown = 1;  // of m; upper bound of the growth of 1 / spread
+  double left = 1, grown = 1;  // remaining share of m; upper bound of the growth of 1 / spread
   int64_t at = from;
   for (; at < to && left * std::min(grown, most_growth) > kVanished; ++at) {
     const double keeps = 1 - decays_by_step_[at];

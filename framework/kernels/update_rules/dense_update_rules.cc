@@ -45,6 +45,7 @@ void rmsprop(const KerasRMSpropRuleOptions& o, T* __restrict w, const T* __restr
       // A variance is not negative; a value below 0 is a rounding error.
       spread = std::max(spread - a[i] * a[i], T{0});
     }
+    // With epsilon 0, a zero gradient on zero slots would divide 0 by 0.
     T move = lr * g[i] / std::max(std::sqrt(spread + epsilon), smallest);
     if constexpr (kMomentum) {
       m[i] = momentum * m[i] + move;

@@ -30,7 +30,7 @@ void check(const std::string& caller, const UpdateRule& rule, const StepHistoryO
   if (dynamic_cast<const WholeVariableRule*>(&rule) != nullptr) {
     throw ValueError(caller,
                      ": lazy_rows requires an optimizer that updates each row on its own, but a "
-                     "step of this one needs a whole variable; use LazyRows::kOff");
+                     "step of this one requires a whole variable; use LazyRows::kOff");
   }
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
     throw ValueError(caller,
@@ -170,7 +170,7 @@ void StepHistory::add(const Step& step, double decay) {
   }
 }
 
-void StepHistory::forget() {
+void StepHistory::clear() {
   first_step_ = size();
   records_.clear();
   shared_values_.clear();

@@ -15,14 +15,14 @@
 
 namespace keel::kernels {
 
-// How missed steps are applied.
+// Options of StepHistory: the method by which missed steps are applied.
 struct StepHistoryOptions {
   // If true, applies many steps at once (ClosedForm). If false, applies each step with the bits of
   // UpdateRule::update(), but skips work where a step is known to change nothing.
   bool closed_form = false;
 };
 
-// The recorded steps of one optimizer. Const functions may run concurrently; add(), forget() and
+// The recorded steps of one optimizer. Const functions may run concurrently; add(), clear() and
 // expect() need exclusive access.
 class StepHistory {
  public:
@@ -38,7 +38,7 @@ class StepHistory {
   // The number of steps so far. Steps are numbered from 0.
   int64_t size() const { return first_step_ + static_cast<int64_t>(records_.size()); }
   // Drops the records of all steps; step numbers continue. Every row must have had all steps.
-  void forget();
+  void clear();
 
   // Prepares for rows of dtype T with or without weight decay. Must be called before a row of this
   // kind catches up.

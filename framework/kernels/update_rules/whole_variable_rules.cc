@@ -201,7 +201,7 @@ void update_schedule_free(const ScheduleFreeAdamWRuleOptions& o, T* __restrict w
 
 [[noreturn]] void not_a_variable() {
   throw RuntimeError(
-      "WholeVariableRule.update: the rule needs a whole variable; call update_variable()");
+      "WholeVariableRule.update: the rule requires a whole variable; call update_variable()");
 }
 
 std::string in_lower_case(std::string text) {
@@ -249,7 +249,7 @@ MuonRule::MuonRule(const MuonRuleOptions& o) : options(o) {
       excluded_.emplace_back(pattern);
     } catch (const std::regex_error& error) {
       throw ValueError("Muon: exclude_layers: '", pattern,
-                       "' is not a regular expression: ", error.what());
+                       "' is not a regular expression: ", error.what(), "; use ECMAScript syntax");
     }
   }
 }

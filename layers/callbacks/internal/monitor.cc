@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <ranges>
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/training/model.h>
 
@@ -75,9 +77,8 @@ std::optional<double> Monitor::value(const Logs& logs, const CallbackParams& par
   if (params.validates && name_.starts_with("val_") && std::ranges::none_of(logs, is_validation)) {
     return {};
   }
-  std::string known;
-  for (const auto& [other, value] : logs) known += (known.empty() ? "" : ", ") + other;
-  throw ValueError(caller_, ": the logs have no value named '", name_, "'; they have: ", known);
+  throw ValueError(caller_, ": the logs have no value named '", name_,
+                   "'; they have: ", joined(std::views::keys(logs)));
 }
 
 bool Monitor::is_better(double value, double than) const {

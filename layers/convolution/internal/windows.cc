@@ -41,7 +41,7 @@ void check_window_options(const WindowOptions& options, bool causal, const std::
   const int64_t dilation = std::ranges::max(options.dilation_rate);
   if (stride > 1 && dilation > 1) {
     throw ValueError(caller, ": strides and dilation_rate cannot both be above 1, received ",
-                     stride, " and ", dilation);
+                     stride, " and ", dilation, "; set one of them to 1");
   }
   const bool known = options.padding == "valid" || options.padding == "same" ||
                      (causal && options.padding == "causal");
@@ -65,7 +65,8 @@ int64_t channels_of(const Shape& input, const WindowOptions& options, const std:
 void check_channels(const Shape& input, int64_t built_for, const WindowOptions& options,
                     const std::string& caller) {
   if (channels_of(input, options, caller) == built_for) return;
-  throw ValueError(caller, ": the layer was built for ", built_for, " channels, received ", input);
+  throw ValueError(caller, ": the layer was built for ", built_for, " channels, received ", input,
+                   "; pass inputs with as many channels");
 }
 
 Shape kernel_shape(const WindowOptions& options, int64_t inputs, int64_t outputs) {

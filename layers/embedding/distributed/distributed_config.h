@@ -55,7 +55,7 @@ inline Table make_table(TableConfig config) {
 // Describes one feature. The first dimension of shapes is the *global* batch; dimensions may be
 // kUnknown.
 struct FeatureConfig {
-  std::string name = {};  // of the feature, for files
+  std::string name = {};  // name of the feature, for files
   Table table = nullptr;  // required: the table that the feature looks up
   // Required: [batch], one id for each sample; or [batch, n], exactly n dense ids or at most n
   // sparse or ragged ids. Longer sparse and ragged rows are truncated to n ids.
@@ -105,6 +105,14 @@ enum class IdLimitPolicy {
   kUnlimited,  // ignores the limits and counts nothing
   kError,      // throws ValueError before anything is looked up
   kDrop,       // drops the ids and counts them
+};
+
+// Limits on the ids of one table that one replica's batch sends to one partition.
+struct IdLimits {
+  int64_t max_ids_per_partition = 256;         // of all ids
+  int64_t max_unique_ids_per_partition = 256;  // of distinct ids
+  // Compares both.
+  friend bool operator==(const IdLimits&, const IdLimits&) = default;
 };
 
 // Statistics of the lookups of one table.

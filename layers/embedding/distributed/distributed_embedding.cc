@@ -90,14 +90,13 @@ struct DistributedEmbeddingLayer::Input {
 
 DistributedEmbeddingLayer::DistributedEmbeddingLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
-  if (options_.update_stats) {
-    throw ValueError(
-        "DistributedEmbedding ", name(),
-        ": update_stats is not supported; buffers have no limits unless id_limit_policy "
-        "sets them, and id_statistics() returns the observed sizes");
-  }
   collect_features();
   make_tables();
+  if (options_.update_stats && sparse_core_ == nullptr) {
+    throw ValueError("DistributedEmbedding ", name(),
+                     ": update_stats requires a table on sparse cores, whose limits it adjusts; "
+                     "create the layer under a TPUStrategy");
+  }
 }
 
 DistributedEmbeddingLayer::~DistributedEmbeddingLayer() = default;
@@ -142,7 +141,8 @@ void DistributedEmbeddingLayer::collect_features() {
 void DistributedEmbeddingLayer::make_tables() {
   SparseCoreOptions sparse = {.name = name(),
                               .table_stacking = options_.table_stacking,
-                              .id_limit_policy = options_.id_limit_policy};
+                              .id_limit_policy = options_.id_limit_policy,
+                              .update_stats = options_.update_stats};
   for (Table& table : tables_) {
     const keras_rs::TableConfig& config = *table.config;
     if (table.sparsecore) {
@@ -415,7 +415,8 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
   for (const auto& [table, values] : tables) {
     const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);
     if (it == entries.end()) {
-      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table, "'");
+      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table,
+                       "'; pass the name of one of its tables");
     }
     if (values.spec() != it->spec) {
       throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' must be ",
@@ -435,6 +436,32 @@ std::vector<std::vector<std::string>> DistributedEmbeddingLayer::table_stacks() 
     for (const StackMember& member : stack.members) names.push_back(member.name);
   }
   return out;
+}
+
+std::map<std::string, IdLimits> DistributedEmbeddingLayer::id_limits() const {
+  std::map<std::string, IdLimits> out;
+  for (const Table& table : tables_) {
+    if (table.sparsecore) out.emplace(table.config->name, sparse_core_->limits(table.position));
+  }
+  return out;
+}
+
+void DistributedEmbeddingLayer::set_id_limits(const std::map<std::string, IdLimits>& limits) {
+  const bool apply = options_.update_stats || options_.id_limit_policy != IdLimitPolicy::kUnlimited;
+  for (const auto& [table, of_table] : limits) {
+    if (!apply ||
+        std::min(of_table.max_ids_per_partition, of_table.max_unique_ids_per_partition) > 0) {
+      continue;
+    }
+    throw ValueError("DistributedEmbedding ", name(), ": limits of table '", table,
+                     "' must be positive");
+  }
+  for (const Table& table : tables_) {
+    const auto it = limits.find(table.config->name);
+    if (table.sparsecore && it != limits.end()) {
+      sparse_core_->set_limits(table.position, it->second);
+    }
+  }
 }
 
 std::map<std::string, IdStatistics> DistributedEmbeddingLayer::id_statistics() const {

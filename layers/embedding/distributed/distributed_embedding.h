@@ -32,11 +32,13 @@ class SparseCore;
 struct DistributedEmbeddingOptions {
   Nest<keras_rs::FeatureConfig> feature_configs;  // required: the features, in any structure
   TableStacking table_stacking = "auto";          // how tables on sparse cores are stacked
-  bool update_stats = false;                      // not supported (ValueError); see id_limit_policy
+  // If true, the limits of tables on sparse cores grow to what the batches need, so that no id is
+  // dropped; id_limits() returns them. Requires a table on sparse cores (else ValueError).
+  bool update_stats = false;
   // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
   // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
-  std::string name = {};   // of the layer; empty: chosen from its class
+  std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
   DTypePolicy dtype = {};  // policy of tables on the default device
 };
@@ -68,7 +70,7 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // combiner or placement is unknown; for two tables with the same name; for two features with the
   // same path; for placement sparsecore without sparse cores; for a table_stacking that names a
   // table twice, an unknown table, or tables that differ in padded dim, optimizer or combiner; and
-  // for update_stats. The layer copies the tables' configs.
+  // for update_stats without a table on sparse cores. The layer copies the tables' configs.
   explicit DistributedEmbeddingLayer(Options options);
   ~DistributedEmbeddingLayer() override;
 
@@ -104,8 +106,15 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // tables.
   std::vector<std::vector<std::string>> table_stacks() const;
   // Returns the statistics of the tables on sparse cores, by name; zeros under
-  // IdLimitPolicy::kUnlimited.
+  // IdLimitPolicy::kUnlimited without update_stats.
   std::map<std::string, IdStatistics> id_statistics() const;
+  // Returns the limits of the tables on sparse cores, by name. With update_stats, they have grown
+  // with the batches of this process.
+  std::map<std::string, IdLimits> id_limits() const;
+  // Replaces limits, for example by those of an earlier run (read_id_limits). Tables that the layer
+  // does not have on sparse cores are ignored. Throws ValueError for limits that apply and are not
+  // positive, before any is replaced. Do not call it while replicas run.
+  void set_id_limits(const std::map<std::string, IdLimits>& limits);
 
   std::vector<std::string> training_notices() const override;  // reports dropped ids
 

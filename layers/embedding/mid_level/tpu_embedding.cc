@@ -87,7 +87,7 @@ std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
 }
 
 // The batches in flight of one replica.
-struct ReplicaBatches {
+struct PendingBatches {
   struct InFlight {
     EngineSession::Batch batch;                     // until dequeued
     std::shared_ptr<EngineSession::Ticket> ticket;  // from then on
@@ -95,17 +95,17 @@ struct ReplicaBatches {
   std::mutex mutex;  // guards the members below: a host thread may enqueue while a step runs
   CallOrder order;
   std::map<CallOrder::Serial, InFlight> in_flight;
-  uint64_t failed_runs = 0;  // of the strategy, when last called
+  uint64_t failed_runs = 0;  // failed runs of the strategy, when last called
 
-  void forget_failed(const distribute::Strategy& strategy) {
+  void drop_failed(const distribute::Strategy& strategy) {
     if (failed_runs == strategy.failed_runs()) return;
     failed_runs = strategy.failed_runs();
-    order.forget();
+    order.clear();
     in_flight.clear();
   }
-  void drop(const CallOrder::Taken& taken, bool says_so) {
+  void drop(const CallOrder::Taken& taken, bool warns) {
     for (const CallOrder::Serial batch : taken.dropped) in_flight.erase(batch);
-    if (taken.unused_training && says_so) {
+    if (taken.unused_training && warns) {
       std::cerr << kCaller
                 << ".dequeue: the previous batch was enqueued for training, but apply_gradients "
                    "was not called; it is treated as inference\n";
@@ -152,10 +152,10 @@ class TPUEmbedding::Accelerator {
   const std::shared_ptr<EngineTables> tables_;
   std::mutex build_mutex_;  // held while building
   const OutputShapes candidates_;
-  std::optional<OutputShapes> settled_;                   // set by build, like the next two
+  std::optional<OutputShapes> resolved_shapes_;           // set by build, like the next two
   std::vector<Shape> output_shapes_, activation_shapes_;  // by feature
   std::atomic<bool> verify_shapes_ = true;
-  std::deque<ReplicaBatches> batches_;  // by local replica
+  std::deque<PendingBatches> batches_;  // by local replica
 };
 
 const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
@@ -186,7 +186,7 @@ void TPUEmbedding::Accelerator::build(
   }
   const NoGradient pause;
   tables_->build(output_shapes_);
-  settled_.emplace(shapes);
+  resolved_shapes_.emplace(shapes);
 }
 
 EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
@@ -197,7 +197,7 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
   if (verify_shapes_) {
     std::vector<Shape> shapes = candidates_.of_inputs(inputs);
     build([&] { return shapes; });
-    settled_->check(shapes);
+    resolved_shapes_->check(shapes);
   } else if (!tables_->built()) {
     throw ValueError(
         kCaller,
@@ -211,9 +211,9 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
 void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineSession::Batch batch,
                                         bool training, const CallName& name) {
   const ReplicaContext* context = current_replica_context();
-  ReplicaBatches& batches = batches_.at(local_replica);
+  PendingBatches& batches = batches_.at(local_replica);
   const std::lock_guard lock(batches.mutex);
-  batches.forget_failed(strategy_);
+  batches.drop_failed(strategy_);
   const CallOrder::Taken taken =
       batches.order.enqueue(context == nullptr ? 0 : context->run, training, name);
   batches.drop(taken, false);
@@ -222,12 +222,12 @@ void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineSession::Batch 
 
 std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& replica,
                                                        const CallName& name) {
-  ReplicaBatches& batches = batches_.at(replica.local_replica);
+  PendingBatches& batches = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
   EngineSession::Batch batch;
   {
     const std::lock_guard lock(batches.mutex);
-    batches.forget_failed(strategy_);
+    batches.drop_failed(strategy_);
     taken = batches.order.dequeue(replica.run, name);
     batches.drop(taken, replica.replica == 0);
     std::swap(batch, batches.in_flight.at(taken.batch).batch);
@@ -244,12 +244,12 @@ std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& rep
 void TPUEmbedding::Accelerator::apply_gradients(const ReplicaContext& replica,
                                                 std::vector<Tensor> gradients,
                                                 const CallName& name) {
-  ReplicaBatches& batches = batches_.at(replica.local_replica);
+  PendingBatches& batches = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
   std::shared_ptr<EngineSession::Ticket> ticket;
   {
     const std::lock_guard lock(batches.mutex);
-    batches.forget_failed(strategy_);
+    batches.drop_failed(strategy_);
     taken = batches.order.apply_gradients(replica.run, name);
     ticket = batches.in_flight.extract(taken.batch).mapped().ticket;
     batches.drop(taken, false);

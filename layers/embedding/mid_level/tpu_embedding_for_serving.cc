@@ -32,7 +32,7 @@ Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Valu
     if (feature.table != nullptr && find(feature.table) != tables.end()) return;
     throw ValueError("serving_embedding_lookup: feature '", path, "' uses table '",
                      feature.table == nullptr ? "" : feature.table->name,
-                     "', which is not in `tables`");
+                     "', which is not in `tables`; pass the tables of all features");
   });
   return host_embedding_lookup(
       inputs, weights, features,

@@ -135,9 +135,10 @@ Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
     const std::string& path = paths[i++];
     const int found = find(feature.table);
     if (found < 0) {
-      throw ValueError(caller, ": feature '", path, "' uses table '",
-                       feature.table == nullptr ? "" : feature.table->name,
-                       "', which is not a table of the layer");
+      throw ValueError(
+          caller, ": feature '", path, "' uses table '",
+          feature.table == nullptr ? "" : feature.table->name,
+          "', which is not a table of the layer; use the table object of its feature_config");
     }
     feature.table = tables[found].own;
     return feature;

@@ -48,7 +48,7 @@ void check_dicts(const EmbeddingConfigSpecOptions& options) {
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
       throw ValueError(kCaller, ": feature '", key, "' refers to table '", feature->table_id,
-                       "', which is not in table_to_config_dict");
+                       "', which is not in table_to_config_dict; add it");
     }
   }
 }
@@ -61,7 +61,8 @@ EmbeddingConfigSpec::EmbeddingConfigSpec(EmbeddingConfigSpecOptions options)
   const bool dicts =
       !options_.feature_to_config_dict.empty() && !options_.table_to_config_dict.empty();
   if (columns == dicts) {
-    throw ValueError(kCaller, ": set either feature_columns or both feature_to_config_dict and ",
+    throw ValueError(kCaller,
+                     ": requires either feature_columns or both feature_to_config_dict and ",
                      "table_to_config_dict, received ", columns ? "all of them" : "neither");
   }
   if (options_.partition_strategy != "div" && options_.partition_strategy != "mod") {

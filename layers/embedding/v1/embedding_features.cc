@@ -58,6 +58,8 @@ EmbeddingFeaturesLayer::EmbeddingFeaturesLayer(Options options)
   }
 }
 
+// May be called before the layer is built, for example to restore the tables. A table is created by
+// the first call.
 const std::map<std::string, Variable>& EmbeddingFeaturesLayer::tables() {
   for (const auto& [name, table] : configs_) {
     if (tables_.contains(name)) continue;
@@ -143,7 +145,7 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
        all_from_config<FeatureFields>(config["features"], "EmbeddingFeatures feature")) {
     if (!options.configs.table_to_config_dict.contains(f.table)) {
       throw ValueError("EmbeddingFeatures: feature '", f.key, "' refers to the unknown table '",
-                       f.table, "'");
+                       f.table, "'; add it to the tables");
     }
     if (!f.safe) options.unsafe_features.push_back(f.key);
     options.configs.feature_to_config_dict.emplace(

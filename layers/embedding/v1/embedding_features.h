@@ -17,9 +17,9 @@ struct EmbeddingFeaturesOptions {
   tpu::v1::Configs configs = {};  // required: tables and features
   // Features whose lookups drop nothing; see use_safe_embedding_lookup of TPUEmbeddingColumn.
   std::vector<std::string> unsafe_features = {};
-  std::string name = {};   // of the layer; empty: chosen from its class
+  std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
-  DTypePolicy dtype = {};  // of the computation and of the variables
+  DTypePolicy dtype = {};  // dtype of the computation and of the variables
 };
 
 // Converts a dict of raw features to the features of the model: the features that no config names,

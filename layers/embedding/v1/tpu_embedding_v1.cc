@@ -43,7 +43,7 @@ void check_dicts(const Options& options) {
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
       throw ValueError(kCaller, ": feature '", key, "' refers to the unknown table '",
-                       feature->table_id, "'");
+                       feature->table_id, "'; add it to table_to_config_dict");
     }
   }
   for (const auto& entry : options.table_to_config_dict) {
@@ -121,7 +121,7 @@ struct TPUEmbedding::State {
   std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
   std::optional<EngineSession> session = {};
   std::mutex mutex;          // guards `enqueued` of all cores
-  uint64_t failed_runs = 0;  // of the strategy, at the last enqueue
+  uint64_t failed_runs = 0;  // failed runs of the strategy, at the last enqueue
   std::vector<Core> cores = {};
   std::vector<Variable> dummies = {};  // by table
   std::optional<LookupProfiler> profiler = {};
@@ -245,7 +245,8 @@ EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
   for (const std::string& key : features) {
     const auto it = data.find(key);
     if (it == data.end())
-      throw ValueError(kCaller, ": the data of a core has no feature '", key, "'");
+      throw ValueError(kCaller, ": the data of a core has no feature '", key,
+                       "'; pass data for each feature");
     const std::string caller = str(kCaller, ": feature '", key, "'");
     const Shape shape = activation_shape(key);
     const auto* sparse = std::get_if<EnqueueData>(&it->second);
@@ -331,7 +332,9 @@ const std::vector<std::string>& TPUEmbedding::tables() const { return state_->ta
 const std::vector<TPUEmbedding::FeaturePosition>& TPUEmbedding::features_of(
     const std::string& table) const {
   const auto it = state_->places.find(table);
-  if (it == state_->places.end()) throw ValueError(kCaller, ": unknown table '", table, "'");
+  if (it == state_->places.end()) {
+    throw ValueError(kCaller, ": unknown table '", table, "'; pass the name of one of its tables");
+  }
   return it->second;
 }
 int64_t TPUEmbedding::num_features(const std::string& table) const {
@@ -448,7 +451,8 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
     flat.push_back(it->second);
   }
   if (gradients.size() != flat.size()) {
-    throw ValueError(kSend, ": received gradients of unknown features");
+    throw ValueError(
+        kSend, ": received gradients of unknown features; pass gradients for its features only");
   }
   if (core.looked_up.empty())
     throw RuntimeError(kSend, ": no batch was looked up; call get_activations first");
@@ -493,7 +497,8 @@ TPUEmbedding::Activations TPUEmbedding::get_gradients_through_dummies() {
     if (!out.contains(key)) {
       throw ValueError(kCaller,
                        ".get_gradients_through_dummies: the loss does not depend on feature '", key,
-                       "', or no tape computed the gradients of dummy_table_variables()");
+                       "', or no tape computed the gradients of dummy_table_variables(); call it "
+                       "with the tape of the step");
     }
   }
   return out;

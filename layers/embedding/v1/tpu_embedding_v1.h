@@ -31,8 +31,8 @@ namespace keel::tpu {
 // Options of the statistics of lookups that training collects. Sampling depends only on the seed
 // and on an example's position in the stream of examples.
 struct ProfilerOptions {
-  double sample_fraction = 0.03;  // of the examples; in (0, 1]
-  uint64_t seed = 0;              // of the sampling
+  double sample_fraction = 0.03;  // fraction of the examples; in (0, 1]
+  uint64_t seed = 0;              // seed of the sampling
   int64_t min_examples = 100;     // tables with fewer sampled examples are not saved
 };
 
@@ -85,7 +85,7 @@ struct TPUEmbeddingOptions {
   // A directory with lookup statistics. Statistics of these tables override partition_strategy;
   // training adds to them.
   std::string profile_data_directory = {};
-  ProfilerOptions profiler = {};  // of the statistics, if there is a directory
+  ProfilerOptions profiler = {};  // options of the statistics, if there is a directory
 };
 
 // The tables and the pending batches of one engine.
@@ -104,7 +104,7 @@ class TPUEmbedding {
   // Throws IoError for damaged statistics.
   explicit TPUEmbedding(TPUEmbeddingOptions options);
 
-  int num_hosts() const;                // of the strategy
+  int num_hosts() const;                // hosts of the strategy
   int num_cores() const;                // over all hosts
   int64_t batch_size_per_core() const;  // TPUEmbeddingOptions::batch_size divided by num_cores()
   // Returns the names of the tables, sorted.

@@ -27,7 +27,8 @@ TableConfig::TableConfig(TableOptions options) : options_(std::move(options)) {
   }
   if (options_.combiner) combiner_from_name(*options_.combiner);
   if (options_.learning_rate && options_.learning_rate_fn) {
-    throw ValueError(kCaller, ": set learning_rate or learning_rate_fn, received both");
+    throw ValueError(kCaller,
+                     ": received both learning_rate and learning_rate_fn; set one of them");
   }
   if (options_.optimization_parameters && !is_v1_parameters(options_.optimization_parameters)) {
     throw ValueError(kCaller,
@@ -60,8 +61,9 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
                        .max_sequence_length = embedding->options().max_sequence_length,
                        .weight_key = embedding->weight_key()};
     if (!out.feature_to_config_dict.emplace(embedding->feature_key(), feature).second) {
-      throw ValueError(kCaller, ": feature '", embedding->feature_key(),
-                       "' is used by two embedding columns");
+      throw ValueError(
+          kCaller, ": feature '", embedding->feature_key(),
+          "' is used by two embedding columns; share the column by tpu.shared_embedding_columns");
     }
     // The last column on a shared table supplies its config.
     out.table_to_config_dict.insert_or_assign(embedding->table_name(), table_of(*embedding));

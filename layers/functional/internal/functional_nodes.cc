@@ -4,6 +4,7 @@
 #include <array>
 
 #include <keel/layers/functional/internal/keras_calls.h>
+#include <keel/layers/functional/internal/operator_arguments.h>
 
 namespace keel {
 namespace {
@@ -101,8 +102,9 @@ class Arguments {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const Config& value) const {
-    throw NotImplementedError(caller_, " is called with ", what, ", ", to_json(value),
-                              ", which is not supported");
+    throw NotImplementedError(
+        caller_, " is called with ", what, ", ", to_json(value),
+        ", which is not supported; build this model in C++ and load its weights");
   }
 
   void take(const CallParameter& parameter, const Config& value) {
@@ -281,6 +283,72 @@ GraphCall GraphParser::call(const Config& node, const std::string& layer,
   return arguments.finish();
 }
 
+namespace {
+
+// Replaces the tensors in the arguments of an operator by placeholders, and collects them.
+class OperatorParser {
+ public:
+  explicit OperatorParser(const GraphParser& parser) : parser_(parser) {}
+
+  Config value(const Config& config) {
+    const bool is_constant = is_reference(config) && config.items()[0] == Config("_CONSTANT_VALUE");
+    if (is_constant && config.items().size() > 2) return config.items()[2];
+    const bool is_tensor = is_tensor_reference(config) || is_class(config, "__keras_tensor__");
+    if (is_tensor) {
+      tensors_.push_back(parser_.structure(config));
+      return tensor_placeholder(std::ssize(tensors_) - 1);
+    }
+    if (config.is_list()) return values(config.items());
+    if (is_class(config, "__tuple__")) return values(parser_.list(config, "items"));
+    if (is_class(config, "__slice__")) return parser_.field(config, "config");
+    if (is_tagged_leaf(config)) return parser_.field(parser_.field(config, "config"), "value");
+    return config;
+  }
+
+  OperatorNode finish(Config arguments) {
+    return {.tensors = GraphReferences::list(std::move(tensors_)),
+            .arguments = std::move(arguments)};
+  }
+
+ private:
+  // Lists of strings are no references: those have the numbers of the call and of the output.
+  static bool is_tensor_reference(const Config& config) {
+    return is_reference(config) && config.items().size() >= 3 && config.items()[1].is_integer() &&
+           config.items()[2].is_integer();
+  }
+
+  Config values(const Config::List& items) {
+    Config::List out;
+    for (const Config& item : items) out.push_back(value(item));
+    return out;
+  }
+
+  const GraphParser& parser_;
+  GraphReferences::Items tensors_;
+};
+
+}  // namespace
+
+OperatorNode GraphParser::operator_call(const Config& node) const {
+  OperatorParser operands(*this);
+  Config arguments = Config::dict();
+  Config keywords;
+  if (node.is_dict() && node.find("args") != nullptr) {
+    const Config::List& positional = list(node, "args");
+    for (size_t i = 0; i < positional.size(); ++i) {
+      arguments.set(std::to_string(i), operands.value(positional[i]));
+    }
+    keywords = field(node, "kwargs");
+  } else {
+    arguments.set("0", operands.value(node));
+    keywords = last_keywords(node);
+  }
+  if (keywords.is_dict()) {
+    for (const auto& [name, value] : keywords.entries()) arguments.set(name, operands.value(value));
+  }
+  return operands.finish(std::move(arguments));
+}
+
 GraphReferences GraphParser::ends(const Config& config) const {
   return unwrapped(structure(config));
 }
@@ -349,8 +417,9 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
     return Shape{std::ssize(config.items())} + inner.value_or(Shape());
   }
   if (!config.is_number() && !config.is_bool()) {
-    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config),
-                              ", which is not supported");
+    throw NotImplementedError(
+        caller_, ": a layer is called with the constant ", to_json(config),
+        ", which is not supported; build this model in C++ and load its weights");
   }
   integers = integers && !config.is_bool() && config.is_integer();
   values.push_back(config.is_bool() ? config.boolean() : config.number());

@@ -32,6 +32,13 @@ struct GraphCall {
   CallOptions options = {};
 };
 
+// A call of an operator: its tensors, and its arguments with placeholders for them
+// (operator_arguments.h). Positional arguments have their numbers as names.
+struct OperatorNode {
+  GraphReferences tensors;  // a list
+  Config arguments;
+};
+
 // Parses the parts of a graph's config. Throws ValueError, prefixed with `caller`, for malformed
 // configs, and NotImplementedError for unsupported features.
 class GraphParser {
@@ -53,6 +60,9 @@ class GraphParser {
   // output, keywords], where the keywords of the last item apply. Arguments are matched by the
   // call_signature of the class. Errors name the layer and the argument.
   GraphCall call(const Config& node, const std::string& layer, const std::string& class_name) const;
+  // Parses one call of an operator, in the form {"args", "kwargs"} of Keras 3 or in that of
+  // TensorFlow's operators in Keras 2, where the first argument stands alone or in a list.
+  OperatorNode operator_call(const Config& node) const;
   // Parses the inputs or outputs of the model.
   GraphReferences ends(const Config& config) const;
   // Parses a structure of tensors and constants.

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 
+#include <keel/layers/functional/internal/operator_functions.h>
+#include <keel/layers/functional/internal/tensorflow_nodes.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -139,6 +143,11 @@ std::optional<OperatorCall> translated(const std::string& class_name, const Conf
                       inputs};
 }
 
+bool is_tensorflow_operator(const std::string& class_name) {
+  return class_name == "TFOpLambda" || class_name == "SlicingOpLambda" ||
+         class_name == "TensorFlowOpLayer";
+}
+
 // Returns true if calls pass tensors as separate arguments; merging layers take them in one list.
 bool has_separate_arguments(const Config& entry) {
   const Config* const nodes = entry.find("inbound_nodes");
@@ -151,25 +160,126 @@ bool has_separate_arguments(const Config& entry) {
 }  // namespace
 
 bool is_operator(const Config& entry) {
+  if (is_tensorflow_operator(entry["class_name"].string())) return true;
   const Config* const module = entry.find("module");
   if (module != nullptr && module->is_string())
     return module->string().starts_with("keras.src.ops");
   const std::string& class_name = entry["class_name"].string();
   if (is_binary(class_name)) return has_separate_arguments(entry);
+  if (class_name != "NotEqual" && class_name != "Negative" &&
+      !activation_names().contains(class_name)) {
+    return false;
+  }
   const std::vector<std::string> known = layer_registry().class_names();
-  if (std::ranges::find(known, class_name) != known.end()) return false;
-  return class_name == "NotEqual" || activation_names().contains(class_name) ||
-         class_name == "Negative";
+  return std::ranges::find(known, class_name) == known.end();
 }
 
+namespace {
+
+// Returns the call of an operator of Keras 3, whose class is the function in camel case, or of
+// TensorFlow.
+FunctionCall function_call(const std::string& class_name, const Config& config,
+                           const Config& arguments, int64_t tensors) {
+  if (class_name == "TensorFlowOpLayer") return from_tensorflow_node(config, tensors);
+  if (is_tensorflow_operator(class_name)) {
+    const Config* const function = config.find("function");
+    const bool named = function != nullptr && function->is_string();
+    return from_tensorflow(named ? function->string() : "", arguments);
+  }
+  FunctionCall out{.function = to_snake_case(class_name), .arguments = Config::dict()};
+  const OperatorFunction* const function = operator_function(out.function);
+  if (function == nullptr) return out;
+  for (const auto& [key, value] : config.entries()) {
+    if (std::ranges::find(function->parameters, key) != function->parameters.end()) {
+      out.arguments.set(key, value);
+    }
+  }
+  for (const auto& [key, value] : arguments.entries()) {
+    size_t i = function->parameters.size();
+    std::from_chars(key.data(), key.data() + key.size(), i);
+    out.arguments.set(i < function->parameters.size() ? function->parameters[i] : key, value);
+  }
+  return out;
+}
+
+// Returns the name of a function of TensorFlow for an error message.
+std::string unknown_function(const FunctionCall& call) {
+  const Config* const op = call.arguments.find("op");
+  const std::string name = op != nullptr && op->is_string() ? op->string() : call.function;
+  return name.empty() ? "" : ", " + name;
+}
+
+// Returns "LogSoftmax" for "log_softmax".
+std::string camel_case(const std::string& function) {
+  std::string out;
+  for (size_t i = 0; i < function.size(); ++i) {
+    const bool starts = i == 0 || function[i - 1] == '_';
+    const char c = function[i];
+    if (c != '_') out += starts && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  return out;
+}
+
+// Returns true if all arguments except x have the values that an Activation uses.
+bool has_defaults(const Config& arguments) {
+  return std::ranges::all_of(arguments.entries(), [](const auto& entry) {
+    const auto& [key, value] = entry;
+    return key == "x" || value.is_null() || (key == "axis" && value == Config(-1)) ||
+           (key == "alpha" && value.is_number() && value.number() == 1) ||
+           (key == "negative_slope" && value.is_number() && value.number() == 0.2) ||
+           (key == "approximate" && value == Config(false));
+  });
+}
+
+// Returns the call as that of a layer of Keras, if there is one.
+std::optional<OperatorCall> call_of_keras_layer(const FunctionCall& call, const Config& config,
+                                                const std::vector<Tensor>& tensors) {
+  const OperatorArguments arguments(call.arguments, tensors);
+  Config options = call.arguments;
+  if (const Config* const name = config.find("name")) options.set("name", *name);
+  const std::string class_name = camel_case(call.function);
+  const auto is_tensor = [&](const char* name) {
+    const Config* const value = call.arguments.find(name);
+    return value != nullptr && placeholder_number(*value) >= 0;
+  };
+  if (class_name == "Concatenate" && arguments.has("xs")) {
+    Tensors::Items all;
+    for (const Tensor& t : arguments.tensors("xs")) all.emplace_back(t);
+    return translated(class_name, options, Tensors::list(std::move(all)));
+  }
+  if (is_binary(class_name) && arguments.has("x1") && arguments.has("x2")) {
+    return translated(class_name, options,
+                      Tensors::list({arguments.tensor("x1"), arguments.tensor("x2")}));
+  }
+  if (!is_tensor("x")) return std::nullopt;
+  if (class_name != "Reshape" && !has_defaults(call.arguments)) return std::nullopt;
+  return translated(class_name, options, Tensors(arguments.tensor("x")));
+}
+
+}  // namespace
+
 OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
-                                const Config& config, const Tensors& inputs) {
-  if (std::optional<OperatorCall> call = translated(class_name, config, inputs)) return *call;
+                                const Config& config, const Config& arguments,
+                                const std::vector<Tensor>& tensors) {
   const Config* const name = config.find("name");
-  throw NotImplementedError(caller, ": the operator ", class_name, " (",
-                            name != nullptr && name->is_string() ? name->string() : "",
-                            ") of the graph has no equivalent layer; wrap it in a "
-                            "layer");
+  const std::string text = name != nullptr && name->is_string() ? name->string() : "";
+  const FunctionCall call = function_call(class_name, config, arguments, std::ssize(tensors));
+  try {
+    if (std::optional<OperatorCall> of_keras = call_of_keras_layer(call, config, tensors)) {
+      return *of_keras;
+    }
+  } catch (const TypeError& error) {
+    throw TypeError(caller, ": the operator ", class_name, " (", text, "): ", error.what());
+  }
+  if (operator_function(call.function) == nullptr) {
+    throw NotImplementedError(caller, ": the operator ", class_name, " (", text,
+                              unknown_function(call),
+                              ") of the graph has no equivalent layer; wrap it in a layer");
+  }
+  const Config options = Config::dict({{"function", call.function}, {"arguments", call.arguments}});
+  Tensors::Items inputs(tensors.begin(), tensors.end());
+  return {layer("Operator", config, options),
+          inputs.size() == 1 ? inputs[0] : Tensors::list(std::move(inputs))};
 }
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
@@ -19,11 +20,17 @@ struct OperatorCall {
 // files that have none, its class.
 bool is_operator(const Config& entry);
 
-// Returns the layer call equivalent to the operator `class_name` with this config, called with
-// `inputs`. Supported are arithmetic operators on tensors of the same rank or on a tensor and a
-// constant, concatenation, reshaping, and activations. Throws NotImplementedError, prefixed with
-// `caller` and naming the operator, for others.
+// Returns the layer call equivalent to an operator of a graph, called with `arguments` (see
+// OperatorNode) and the tensors that they refer to. The operator is a class of Keras 3 with its
+// config, or a TFOpLambda or SlicingOpLambda of Keras 2 with the name of its function, or a
+// TensorFlowOpLayer with a node of TensorFlow's graph.
+//
+// Arithmetic on tensors of the same rank or on a tensor and a constant, concatenation, reshaping
+// and activations become layers of Keras. Other functions that operator_function() has become an
+// OperatorLayer. Throws NotImplementedError, prefixed with `caller` and naming the operator, for
+// the rest.
 OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
-                                const Config& config, const Tensors& inputs);
+                                const Config& config, const Config& arguments,
+                                const std::vector<Tensor>& tensors);
 
 }  // namespace keel

@@ -78,6 +78,21 @@ KerasCall attention_call(const std::string& class_name, CallForm form, const Ten
   return out;
 }
 
+// Converts the inputs of a layer that takes one input, or a dict of it and the flags.
+KerasCall flagged_call(const CallSignature& signature, const Tensors& inputs) {
+  const std::string& first = signature.parameters[0].name;
+  if (!inputs.is_dict()) return {.inputs = {{.name = first, .value = inputs}}};
+  KerasCall out{.inputs = {{.name = first, .value = inputs[first]}}};
+  for (const CallParameter& parameter : signature.parameters) {
+    if (parameter.kind != CallParameter::Kind::kFlag) continue;
+    const auto it = inputs.entries().find(parameter.name);
+    if (it != inputs.entries().end() && is_set(it->second.leaf())) {
+      out.flags.push_back(parameter.name);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 CallSignature call_signature(const std::string& class_name) {
@@ -111,7 +126,12 @@ KerasCall keras_call(const std::string& class_name, const Tensors& inputs) {
   const CallSignature signature = call_signature(class_name);
   switch (signature.form) {
     case CallForm::kSeparate:
+      return attention_call(class_name, signature.form, inputs);
     case CallForm::kList:
+      if (inputs.is_leaf() ||
+          (inputs.is_dict() && inputs.entries().contains(signature.parameters[0].name))) {
+        return flagged_call(signature, inputs);
+      }
       return attention_call(class_name, signature.form, inputs);
     case CallForm::kSpread:
       return spread_call(signature, inputs);

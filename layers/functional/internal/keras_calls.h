@@ -30,7 +30,7 @@ struct CallSignature {
     kOne,       // the only input
     kSpread,    // the only input given, or a flat list of the tensors of all inputs
     kSeparate,  // like kSpread, or a dict by name with the flags if more is given
-    kList,      // a list, or a dict of the list and the flags
+    kList,      // the only input, often a list, or a dict of it and the flags
   };
   std::vector<CallParameter> parameters;  // in positional order
   Form form = Form::kOpen;

@@ -25,7 +25,7 @@ struct AUCMetricOptions {
   std::string curve = "ROC";                       // or "PR"
   std::string summation_method = "interpolation";  // or "minoring", "majoring"
   bool multi_label = false;  // mean over one curve per column of y_pred [batch, labels]
-  std::optional<int64_t> num_labels = {};  // of multi_label; unset: the columns of the first batch
+  std::optional<int64_t> num_labels = {};  // for multi_label; unset: the columns of the first batch
   // Weights of the columns, >= 0. They apply to the areas with multi_label, else to the elements.
   std::optional<std::vector<double>> label_weights = {};
   bool from_logits = false;  // apply a sigmoid to the predictions first
@@ -100,7 +100,7 @@ class ScoredMetric : public Metric {
   bool costly_result() const final { return true; }
 
  protected:
-  // For a class of this name.
+  // Constructs a metric whose class has this name.
   ScoredMetric(const char* class_name, const Options& options);
 
   // Computes the area of the examples of all replicas.

@@ -83,8 +83,8 @@ void ConfusionMetric::accumulate(const MetricBatch& batch, std::span<double> sta
   const auto check = [&](const char* option, const std::optional<int64_t>& value, int64_t low,
                          int64_t high) {
     if (!value || (*value >= low && *value <= high)) return;
-    throw ValueError(name(), ": ", option, " ", *value,
-                     " is out of range for predictions of shape ", batch.y_pred.shape());
+    throw ValueError(name(), ": ", option, " must be in [", low, ", ", high,
+                     "] for predictions of shape ", batch.y_pred.shape(), ", received ", *value);
   };
   check("class_id", selection_.class_id, 0, columns - 1);
   check("top_k", selection_.top_k, 1, columns);

@@ -69,10 +69,23 @@ uint64_t siphash24(uint64_t key0, uint64_t key1, std::string_view bytes) {
   return s.a ^ s.b ^ s.c ^ s.d;
 }
 
+uint64_t fingerprint64(std::string_view bytes) {
+  return util::Fingerprint64(bytes.data(), bytes.size());
+}
+
+// MurmurHash64A's mixing steps, applied to two words.
+uint64_t joined_fingerprint(uint64_t first, uint64_t second) {
+  constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
+  const auto shifted = [](uint64_t value) { return value ^ (value >> 47); };
+  uint64_t out = first ^ kMultiplier ^ (shifted(second * kMultiplier) * kMultiplier);
+  out = shifted(out * kMultiplier) * kMultiplier;
+  return shifted(out);
+}
+
 int64_t hash_bucket(std::string_view word, int64_t count, const std::optional<HashingSalt>& salt) {
   const uint64_t hash = salt ? siphash24(static_cast<uint64_t>(salt->first),
                                          static_cast<uint64_t>(salt->second), word)
-                             : util::Fingerprint64(word.data(), word.size());
+                             : fingerprint64(word);
   return static_cast<int64_t>(hash % static_cast<uint64_t>(count));
 }
 

@@ -23,11 +23,12 @@ double interpolated(double x, std::span<const double> xs, std::span<const double
 void QuantileSummary::add(std::vector<float> values) {
   if (values.empty()) return;
   std::ranges::sort(values);
-  // Every step-th value represents `step` values.
+  // Every step-th value represents `step` values: the last of its group.
   const double increment = static_cast<double>(values.size()) * epsilon_;
   const double step = std::max(increment, 1.0);
   Points merged;
-  for (auto i = static_cast<size_t>(increment); i < values.size(); i += static_cast<size_t>(step)) {
+  const size_t first = increment < 1 ? 0 : static_cast<size_t>(increment) - 1;
+  for (size_t i = first; i < values.size(); i += static_cast<size_t>(step)) {
     merged.push_back({values[i], static_cast<float>(step)});
   }
   merged.insert(merged.end(), points_.begin(), points_.end());

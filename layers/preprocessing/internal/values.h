@@ -6,7 +6,7 @@
 #include <string>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/preprocessing/preprocessing.h>
+#include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
 
@@ -16,22 +16,34 @@ namespace keel {
 TensorLike map_values(const TensorLike& x, DType dtype,
                       const std::function<Tensor(const Tensor&)>& fn);
 
+// Throws ValueError, naming the layer, if the config has the path of a file as its vocabulary.
+void reject_vocabulary_files(const std::string& class_name, const Config& config);
+
 // The values of an `output_mode` option.
 enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
 // Throws ValueError, prefixed with `caller`, for a name other than the first four.
 OutputMode output_mode_from_name(const std::string& name, const std::string& caller);
 
-// Encodes categories, int64 in [0, depth), as float32, in one of the forms that preprocessing.h
-// describes. kTfIdf is like kCount; the caller applies the factors. The result is symbolic if x is.
-// `weights`, float32 with x's shape and layout, apply to kCount only. Throws ValueError for kOneHot
-// if x is not dense.
-TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
+// The form of encoded categories, which are in [0, depth).
+struct Encoding {
+  OutputMode mode;
+  int64_t depth = 0;
+  bool sparse = false;  // make SparseTensors of encodings
+};
+// Throws ValueError, prefixed with `caller`, if `sparse` is set for kInt.
+void check_sparse(bool sparse, OutputMode mode, const std::string& caller);
+
+// Encodes categories, int64, as float32 in one of the forms that preprocessing.h describes. kTfIdf
+// is like kCount; the caller applies the factors. The result is symbolic if x is. `weights`,
+// float32 with x's shape and layout, apply to kCount only. Throws ValueError for kOneHot if x is
+// not dense.
+TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
                              const std::string& caller,
                              const std::optional<TensorLike>& weights = {});
 
-// Calls fn with the tensor of each batch. Throws TypeError, prefixed with `caller`, if a batch is a
-// structure.
-void for_each_batch(const data::Dataset& batches, const std::string& caller,
-                    const std::function<void(const TensorLike&)>& fn);
+// Calls fn with the tensor of each of the first `steps` batches, or of all. Throws TypeError,
+// prefixed with `caller`, if a batch is a structure.
+void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
+                    const std::string& caller, const std::function<void(const TensorLike&)>& fn);
 
 }  // namespace keel

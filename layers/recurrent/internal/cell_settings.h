@@ -1,4 +1,4 @@
-// Construction of the cells and the inputs of recurrent layers.
+// Construction of the cells of recurrent layers.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@ namespace keel {
 
 // Creates the cell of a recurrent layer from the layer's options.
 template <class Cell>
-LayerHandle<RecurrentCell> make_cell(const char* name, const auto& options) {
+LayerHandle<RNNCell> make_cell(const char* name, const auto& options) {
   auto cell = recurrent_settings<typename Cell::Options>(options);
   cell.activation = options.activation;
   if constexpr (requires { cell.recurrent_activation; }) {
@@ -23,8 +23,5 @@ LayerHandle<RecurrentCell> make_cell(const char* name, const auto& options) {
   cell.dtype = options.dtype;
   return LayerHandle<Cell>(std::move(cell));
 }
-
-// Returns the list of the sequences and the states, or only the sequences if there are no states.
-Tensors recurrent_inputs(const Tensors& sequences, const std::vector<Tensor>& initial_state);
 
 }  // namespace keel

@@ -102,7 +102,8 @@ Shape shape_for(const Shape& x, const Shape& wanted, const std::string& caller) 
   }
   if (!fits) {
     throw ValueError(caller, ": noise of shape ", wanted,
-                     " cannot be broadcast to an input of shape ", x);
+                     " cannot be broadcast to an input of shape ", x,
+                     "; dimensions of noise_shape must be those of the input or 1");
   }
   return out;
 }

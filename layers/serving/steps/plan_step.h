@@ -14,8 +14,8 @@ namespace keel {
 // Views a dense tensor; the values of a ragged tensor with row_splits (rows + 1 numbers); or the
 // values of a sparse tensor with indices (rank numbers per value).
 struct TensorView {
-  Layout layout = Layout::kDense;  // of the tensor
-  DType dtype = DType::kFloat32;   // of the values
+  Layout layout = Layout::kDense;  // layout of the tensor
+  DType dtype = DType::kFloat32;   // dtype of the values
   Shape shape = {};            // dense and sparse: shape of the tensor; ragged: shape of the values
   const void* data = nullptr;  // the values, contiguous and row-major
   // Number of values: the size of a dense tensor; the first dimension of a ragged tensor's values.
@@ -80,7 +80,7 @@ struct PlanCall {
   int64_t begin = 0;                               // first row of the piece that the steps compute
   int64_t rows = 0;                                // number of rows of the piece
   float* scratch = nullptr;                        // as many floats as the steps reserved
-  const std::vector<PlanPlace>* places = nullptr;  // of the values, by number
+  const std::vector<PlanPlace>* places = nullptr;  // places of the values, by number
   std::vector<TensorView>* views = nullptr;        // by slot
   std::vector<TensorLike>* tensors = nullptr;      // empty where only views are available
   float* workspace = nullptr;                      // memory of the values that are not tensors

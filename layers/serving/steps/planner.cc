@@ -159,7 +159,7 @@ PlanValue Planner::product(PlanValue x, const Variable& kernel, const Variable& 
   }
   const Shape row = row_shape(x);
   const PlanValue y = make_rows(row.rank() == 0 ? Shape{units} : row.with(-1, units));
-  // Also for rows without elements, whose result is the bias.
+  // Rows without elements need the step as well: their result is the bias.
   const int64_t repeats = row.rank() == 0 ? 1 : row.drop_last().size();
   add(std::make_unique<ProductStep>(packed, function, x, y, repeats), {x}, {y});
   return y;

@@ -72,7 +72,8 @@ void check_sparse(const std::string& caller, const TensorView& view) {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= view.shape.dims()[axis]) {
         throw ValueError(caller, ": index ", index[axis], " of entry ", i,
-                         " is out of range for dimension ", axis, " of ", view.shape);
+                         " is out of range for dimension ", axis, " of ", view.shape,
+                         "; indices must be in [0, dimension)");
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {

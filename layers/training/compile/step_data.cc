@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include <keel/framework/base/internal/text.h>
+
 namespace keel {
-namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
-}  // namespace
 
 bool given(const Tensors& tensors) {
   if (tensors.is_sequence()) return !tensors.items().empty();

@@ -82,7 +82,7 @@ int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::Pr
     const auto refuse_nan = [&](Fact row, const char* what) {
       if (fact[row] < 0) return;
       throw ValueError(context, ": the ", what, " of row ", rows + static_cast<int64_t>(fact[row]),
-                       " of the batch is NaN");
+                       " of the batch is NaN; check the data");
     };
     refuse_nan(kNanLabel, "label");
     refuse_nan(kNanWeight, "sample weight");

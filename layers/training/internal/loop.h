@@ -1,16 +1,14 @@
-// The loops behind Model::fit, evaluate and predict.
+// The loops behind Model::evaluate and predict.
 #pragma once
 
+#include <vector>
+
+#include <keel/layers/training/internal/batch_source.h>
+#include <keel/layers/training/internal/callback_list.h>
+#include <keel/layers/training/internal/step_context.h>
 #include <keel/layers/training/internal/trainer.h>
 
 namespace keel {
-
-// Trains on a dataset of batches; see Model::fit.
-History fit_loop(Trainer& trainer, Model& model, const data::Dataset& data,
-                 const FitOptions& options);
-// Trains on arrays: `data` is (x, y) or (x, y, sample_weight). Rows are shuffled, split for
-// validation and batched as `options` says.
-History fit_loop(Trainer& trainer, Model& model, const Tensors& data, const FitOptions& options);
 
 // Evaluates the model on all batches; see Model::evaluate.
 Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
@@ -20,8 +18,15 @@ Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
 Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::Dataset& data,
                      const PredictOptions& options);
 
+// Runs one evaluation: all batches of one epoch of `source`. Returns the logs.
+Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
+               StepContext context);
+
 // Splits (x, y) or (x, y, sample_weight) into batches. Throws ValueError, prefixed with `caller`,
 // unless batch_size > 0.
 data::Dataset batches_of(const char* caller, const Tensors& arrays, int64_t batch_size);
+
+// Returns the callbacks and, unless `verbose` is silent, a progress bar.
+std::vector<CallbackHandle> with_progress(std::vector<CallbackHandle> callbacks, Verbose verbose);
 
 }  // namespace keel

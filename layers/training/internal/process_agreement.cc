@@ -36,7 +36,8 @@ void add_settings(const std::string& path, const Config& config, std::vector<Set
 
 // The configs of these classes hold a vocabulary, which may be long.
 bool has_vocabulary(const Layer& layer) {
-  constexpr std::array kClasses = {"StringLookup", "IntegerLookup", "TextVectorization"};
+  constexpr std::array kClasses = {"FeatureSpace", "IntegerLookup", "StringLookup",
+                                   "TextVectorization"};
   return std::ranges::find(kClasses, layer.class_name()) != kClasses.end();
 }
 

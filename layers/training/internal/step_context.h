@@ -16,7 +16,7 @@ struct StepContext {
   // If true, a step whose loss is NaN does not throw; it leaves the trained weights and the metrics
   // unchanged.
   bool tolerates_nan = false;
-  int64_t rows = 0;  // of the global batch; 0 outside of steps
+  int64_t rows = 0;  // rows of the global batch; 0 outside of steps
 };
 // Prints "Model.fit: epoch 1, step 3"; printed numbers count from 1.
 std::ostream& operator<<(std::ostream& out, const StepContext& context);

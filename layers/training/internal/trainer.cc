@@ -63,6 +63,7 @@ distribute::Strategy& Trainer::strategy() const {
 void build_for(Model& model, distribute::Strategy& strategy, const Tensors& x) {
   if (model.built()) return;
   const auto scope = strategy.scope();
+  // The batch dimension stays unknown, because later batches may have other sizes.
   model.build(map_structure(specs_of(x), [](const TensorSpec& spec) {
     return TensorSpec{spec.shape.with(0, kUnknown), spec.dtype, spec.layout};
   }));
@@ -75,6 +76,7 @@ void Trainer::build(Model& model, const Batch& batch, const char* caller) const 
 }
 
 const std::vector<std::string>& Trainer::resolve(const Model& model, const Tensors& outputs) {
+  // Replicas call this at the same time in the first step; one of them resolves the names.
   const std::lock_guard lock(resolve_mutex_);
   if (!output_names_.empty()) return output_names_;
   const std::vector<std::string> names = output_names(model, outputs);
@@ -97,6 +99,7 @@ void Trainer::set_step(TrainStep* step) {
 }
 
 void Trainer::add(StepSums sums) {
+  // Weighted by rows, because the last batch of an epoch may be smaller.
   for (const auto& [name, sum] : sums.losses) {
     Mean& mean = means_[name];
     mean.sum += sum * static_cast<double>(sums.rows);

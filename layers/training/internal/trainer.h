@@ -22,8 +22,9 @@ class Trainer {
  public:
   using Batch = distribute::PerReplica<Tensors>;
 
-  // Uses the current strategy. With `scale_loss`, wraps the optimizer in a LossScaleOptimizer unless
-  // it is one; config() has the original. Throws ValueError for a loss with reduction "none".
+  // Uses the current strategy. With `scale_loss`, wraps the optimizer in a LossScaleOptimizer
+  // unless it is one; config() has the original. Throws ValueError for a loss with reduction
+  // "none".
   explicit Trainer(CompileOptions options, bool scale_loss = false);
 
   // Throws RuntimeError if the strategy used by compile() has been destroyed.
@@ -49,7 +50,7 @@ class Trainer {
 
   // The values of one step, summed over all replicas.
   struct StepSums {
-    int64_t rows = 0;                           // of the global batch
+    int64_t rows = 0;                           // rows of the global batch
     std::map<std::string, double> losses = {};  // by name in logs
     // With several processes: the states of batch_metrics(). They are exchanged together with the
     // losses, so that a step needs one exchange only.
@@ -73,7 +74,7 @@ class Trainer {
 
  private:
   struct Mean {
-    double sum = 0;  // of step values multiplied by rows
+    double sum = 0;  // sum of step values multiplied by rows
     int64_t rows = 0;
   };
 
@@ -88,7 +89,7 @@ class Trainer {
   TrainStep* step_ = nullptr;
 
   std::map<std::string, Mean> means_;
-  std::map<const Metric*, Tensor> metric_states_;  // of the last step; see StepSums
+  std::map<const Metric*, Tensor> metric_states_;  // states of the last step; see StepSums
 };
 
 // Creates the model's weights, if it is not built, for inputs like `x` with any batch size.

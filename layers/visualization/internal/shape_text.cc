@@ -1,26 +1,23 @@
 #include <keel/layers/visualization/internal/shape_text.h>
 
+#include <keel/framework/base/internal/text.h>
+
 namespace keel {
 
 std::string shape_text(const Shape& shape) {
-  std::string out;
-  for (const int64_t dim : shape.dims()) {
-    out += (out.empty() ? "" : ", ") + (dim == kUnknown ? "None" : std::to_string(dim));
-  }
-  return "(" + out + (shape.rank() == 1 ? ",)" : ")");
+  const auto text = [](int64_t dim) { return dim == kUnknown ? "None" : std::to_string(dim); };
+  return "(" + joined(shape.dims(), text) + (shape.rank() == 1 ? ",)" : ")");
 }
 
 std::string shape_text(const Specs& specs) {
   if (specs.is_leaf()) return shape_text(specs.leaf().shape);
-  std::string out;
   if (specs.is_dict()) {
-    for (const auto& [key, child] : specs.entries()) {
-      out += (out.empty() ? "" : ", ") + key + ": " + shape_text(child);
-    }
-    return "{" + out + "}";
+    const auto text = [](const auto& entry) {
+      return entry.first + ": " + shape_text(entry.second);
+    };
+    return "{" + joined(specs.entries(), text) + "}";
   }
-  for (const Specs& child : specs.items()) out += (out.empty() ? "" : ", ") + shape_text(child);
-  return "[" + out + "]";
+  return "[" + joined(specs.items(), [](const Specs& child) { return shape_text(child); }) + "]";
 }
 
 }  // namespace keel

@@ -94,7 +94,7 @@ std::vector<fs::path> parts_beside(const std::string& path) {
 
 void check_format(const Hdf5File& file, const char* format) {
   if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != format) {
-    throw IoError(file.path(), ": not a checkpoint");
+    throw IoError(file.path(), ": not a checkpoint; pass a file that Checkpoint.write wrote");
   }
   const int64_t version = file.integer_attribute("/", "format_version");
   if (version != kVersion) {
@@ -214,7 +214,8 @@ void CheckpointReader::add_file(const Hdf5File& file) {
   const std::vector<std::string> names = file.children("/entries");
   const int64_t expected = file.integer_attribute("/", "entries");
   if (expected != static_cast<int64_t>(names.size())) {
-    throw IoError(file.path(), ": has ", names.size(), " entries instead of ", expected);
+    throw IoError(file.path(), ": has ", names.size(), " entries instead of ", expected,
+                  "; restore the file from a copy");
   }
   for (const std::string& name : names) {
     Piece piece = {.file = &file, .dataset = "/entries/" + name, .first = 0, .count = 1};
@@ -227,13 +228,15 @@ void CheckpointReader::add_file(const Hdf5File& file) {
     if (file.has_attribute(piece.dataset, "first_row")) {
       piece.first = file.integer_attribute(piece.dataset, "first_row");
       if (stored.spec.shape.rank() == 0) {
-        throw IoError(file.path(), ": '", key, "' is a scalar but is marked as a range of rows");
+        throw IoError(
+            file.path(), ": '", key,
+            "' is a scalar but is marked as a range of rows; restore the file from a copy");
       }
       stored.spec.shape = stored.spec.shape.with(0, file.integer_attribute(piece.dataset, "rows"));
     }
     const auto [it, added] = index_.emplace(key, stored);
     if (!added && it->second.spec.shape != stored.spec.shape) {
-      throw IoError(file.path(), ": '", key, "' has two shapes");
+      throw IoError(file.path(), ": '", key, "' has two shapes; restore the file from a copy");
     }
     pieces_[key].push_back(std::move(piece));
   }
@@ -253,7 +256,7 @@ void CheckpointReader::check_whole() const {
     const bool twice = pieces.size() > 1 && rows == 0;
     if (next != rows || twice) {
       throw IoError(path_, ": the pieces of '", key, "' do not cover its ", rows,
-                    " rows exactly once");
+                    " rows exactly once; restore the file from a copy");
     }
   }
 }

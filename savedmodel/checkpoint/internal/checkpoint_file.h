@@ -37,7 +37,7 @@ void remove_checkpoint(const std::string& path);
 class CheckpointReader {
  public:
   struct Stored {
-    TensorSpec spec;  // of the whole value
+    TensorSpec spec;  // spec of the whole value
     std::string optimizer = {};
   };
 

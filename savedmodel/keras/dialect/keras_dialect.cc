@@ -104,6 +104,8 @@ const std::string* name_of(const Config& layer) {
   return name != nullptr && name->is_string() ? &name->string() : nullptr;
 }
 
+bool has_slash(const std::string& name) { return name.find('/') != std::string::npos; }
+
 Names names_of(const Config::List& layers) {
   std::set<std::string> taken;
   for (const Config& layer : layers) {
@@ -112,9 +114,8 @@ Names names_of(const Config::List& layers) {
   Names out;
   for (const Config& layer : layers) {
     const std::string* const name = name_of(layer);
-    if (name == nullptr || name->find('/') == std::string::npos) continue;
-    std::string plain = *name;
-    std::ranges::replace(plain, '/', '_');
+    if (name == nullptr || !has_slash(*name)) continue;
+    const std::string plain = plain_name(*name);
     std::string free = plain;
     for (int i = 1; !taken.insert(free).second; ++i) free = str(plain, "_", i);
     out.emplace(*name, std::move(free));
@@ -187,15 +188,18 @@ Config with_plain_layers(const Config& config) {
 
 }  // namespace
 
+std::string plain_name(std::string name) {
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
 Config without_slashes_in_names(const Config& config) {
   Config out = with_plain_layers(config);
   const Config* const own = out.is_dict() ? out.find("config") : nullptr;
   const std::string* const name = own != nullptr && own->is_dict() ? name_of(*own) : nullptr;
-  if (name == nullptr || name->find('/') == std::string::npos) return out;
-  std::string plain = *name;
-  std::ranges::replace(plain, '/', '_');
+  if (name == nullptr || !has_slash(*name)) return out;
   Config model = *own;
-  model.set("name", std::move(plain));
+  model.set("name", plain_name(*name));
   out.set("config", std::move(model));
   return out;
 }

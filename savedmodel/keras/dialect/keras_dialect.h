@@ -19,6 +19,8 @@ std::string keras_version_of(const Hdf5File& file);
 //   GRU, GRUCell     a missing reset_after becomes false, the only behavior before Keras 2.1.3
 Config from_keras2(const Config& config);
 
+// Returns a name with "_" for each "/".
+std::string plain_name(std::string name);
 // Replaces "/" by "_" in the names of layers and in references to them, because this library and
 // Keras 3 reject "/". Appends a number if the new name is already used.
 Config without_slashes_in_names(const Config& config);

@@ -133,7 +133,7 @@ Config current_optimizer(Config optimizer) {
     std::cerr << "load_model: the optimizer's decay, " << decay.number() << ", is ignored\n";
     config.erase("decay");
   }
-  config.erase("schedule_decay");  // of Nadam; Keras 3 has no parameter for this schedule
+  config.erase("schedule_decay");  // Nadam has it; Keras 3 has no parameter for this schedule
   optimizer.set("config", std::move(config));
   return optimizer;
 }

@@ -65,7 +65,12 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
     if (!config.is_null()) model.compile_from_config(config);
     return !config.is_null();
   });
-  if (compiled) read_optimizer_weights(file, model);
+  if (!compiled) return;
+  if (!keras_version_of(file).starts_with("1.")) return read_optimizer_weights(file, model);
+  // Keras 1 did not name the slots: "Variable_12:0" or "param_3".
+  if (!file.has(kOptimizerWeights)) return;
+  leave_optimizer_out(str(file.path(), ", ", kOptimizerWeights), optimizer_state(model).size(),
+                      file.string_list(kOptimizerWeights, "weight_names").size());
 }
 
 }  // namespace
@@ -85,7 +90,9 @@ ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& opt
     return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode,
                                                .keras_version = keras_version_of(file)});
   });
-  if (!file.has(kWeights)) throw IoError(path, ": the file has no group ", kWeights);
+  if (!file.has(kWeights)) {
+    throw IoError(path, ": the file has no group ", kWeights, "; save the model again");
+  }
   read_legacy_weights(file, kWeights, *model);
   if (options.compile) compile_model(file, path, *model);
   return model;

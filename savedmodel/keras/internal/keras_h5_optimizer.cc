@@ -152,7 +152,7 @@ std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& s
       const Shape found = file.spec(datasets[v]).shape;
       if (found != slot.shape()) {
         throw ValueError(file.path(), ", ", kGroup, ": slot '", name, "' of ", having[v].path(),
-                         " needs shape ", slot.shape(), "; the file has ", found);
+                         " requires shape ", slot.shape(), "; the file has ", found);
       }
       out.emplace(datasets[v], slot);
     }
@@ -222,7 +222,7 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
 }
 
 void leave_optimizer_out(const std::string& where, size_t needed, size_t stored) {
-  std::cerr << str(where, ": the optimizer needs ", needed, " tensors, the file has ", stored,
+  std::cerr << str(where, ": the optimizer requires ", needed, " tensors, the file has ", stored,
                    "; the optimizer starts with fresh state\n");
 }
 

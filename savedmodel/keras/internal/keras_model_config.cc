@@ -5,6 +5,7 @@
 
 #include <keel/framework/base/internal/unpack_limit.h>
 #include <keel/layers/registry.h>
+#include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
 namespace keel {
@@ -110,7 +111,7 @@ class Plain {
     if (!config.is_dict()) return config;
     if (const Config* const tag = config.find("class_name"); tag != nullptr && tag->is_string()) {
       if (tag->string().starts_with("__")) return untagged(tag->string(), config);
-      refuse_lambda(tag->string());
+      if (tag->string() == "Lambda") return plain_lambda(config);
     }
     if (const Config* const array = numpy_array_of_keras2(config)) return *array;
     return plain_dict(config);
@@ -150,8 +151,25 @@ class Plain {
     return object;
   }
 
+  // Converts a Lambda, except for its functions, which the layer looks up by name. Their Python
+  // code is never run.
+  Config plain_lambda(const Config& layer) const {
+    const Config* const own = layer.find("config");
+    if (own == nullptr || !own->is_dict()) return plain_dict(layer);
+    Config values = Config::dict();
+    for (const auto& [key, value] : own->entries()) {
+      const bool function = key == "function" || key == "mask" || key == "output_shape";
+      values.set(key, function ? value : (*this)(value));
+    }
+    Config out = layer;
+    out.erase("config");
+    out = plain_dict(out);
+    out.set("config", std::move(values));
+    return out;
+  }
+
   void refuse_lambda(const std::string& class_name) const {
-    if (class_name != "__lambda__" && class_name != "Lambda") return;
+    if (class_name != "__lambda__") return;
     if (options_.safe_mode) {
       throw ValueError("a Python lambda is in the config (", class_name,
                        "), which is unsafe because it may run any code; use a layer or a named "
@@ -286,11 +304,17 @@ size_t most_bytes_of_model(const std::string& path) {
 Config to_keras_archive(const Model& model) { return layer_object(layers::serialize(model)); }
 
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options) {
-  Config plain = without_slashes_in_names(Plain(options)(config));
-  if (is_of_keras2(options.keras_version, config)) plain = from_keras2(plain);
+  Config plain = Plain(options)(config);
+  const bool is_old = is_of_keras2(options.keras_version, config);
+  if (is_old) plain = from_keras1(plain);
+  plain = without_slashes_in_names(plain);
+  if (is_old) plain = from_keras2(plain);
   const LayerHandle<Layer> layer = layers::deserialize(plain);
   const auto model = std::dynamic_pointer_cast<Model>(layer.shared());
-  if (model == nullptr) throw ValueError("class ", layer->class_name(), " is not a model");
+  if (model == nullptr) {
+    throw ValueError("class ", layer->class_name(),
+                     " is not a model; pass the config of a Functional or Sequential model");
+  }
   build(*model, plain);
   return {kAdopt, model};
 }

@@ -47,7 +47,9 @@ class Vocabularies {
     if (class_name == nullptr || !class_name->is_string() || config == nullptr) return object;
     Config out = object;
     if (is_string(class_name, "StringLookup") || is_string(class_name, "IntegerLookup")) {
-      out.set("config", lookup(*config, group, is_string(class_name, "IntegerLookup")));
+      out.set("config", lookup(*config, group, group, is_string(class_name, "IntegerLookup")));
+    } else if (is_string(class_name, "TextVectorization")) {
+      out.set("config", lookup(*config, group, group + "_lookup_layer/", false));
     } else if (const Config* layers = find(*config, "layers"); layers && layers->is_list()) {
       Config inner = *config;
       inner.set("layers", all_filled(layers->items(), group));
@@ -72,7 +74,9 @@ class Vocabularies {
     return out;
   }
 
-  Config lookup(Config config, const std::string& group, bool integers) const {
+  // Returns the config with the words in the assets of `group` and the weights in `weights_group`.
+  Config lookup(Config config, const std::string& group, const std::string& weights_group,
+                bool integers) const {
     const Config* const own = find(config, "vocabulary");
     std::string entry = "assets/" + group + "vocabulary.txt";
     // Archives written on Windows may contain backslashes.
@@ -85,7 +89,7 @@ class Vocabularies {
       words.push_back(integers ? Config(integer(entry, line)) : Config(std::move(line)));
     }
     if (is_string(find(config, "output_mode"), "tf_idf")) {
-      config.set("idf_weights", idf_weights(group, words.size()));
+      config.set("idf_weights", idf_weights(weights_group, words.size()));
     }
     config.set("vocabulary", std::move(words));
     return config;

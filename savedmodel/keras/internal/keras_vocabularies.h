@@ -1,5 +1,5 @@
 // Reads the vocabularies that archives of Keras 3 store outside of the config: those that
-// StringLookup and IntegerLookup have adapted to data or read from a file.
+// StringLookup, IntegerLookup and TextVectorization have adapted to data or read from a file.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ namespace keel {
 // Returns the config of an archive's model with the vocabularies added to lookup layers that have
 // none. A vocabulary is the entry "assets/<group>/vocabulary.txt", one token per line, where
 // <group> is the layer's group of weights; for tf_idf, the dataset "<group>/vars/idf_weights" of
-// `weights` is added too. The layers must be in the order of files that Keras writes. Throws
-// IoError if a token of IntegerLookup is not an integer, or if idf_weights are missing.
+// `weights` is added too, or "<group>/_lookup_layer/vars/idf_weights" for TextVectorization. The
+// layers must be in the order of files that Keras writes. Throws IoError if a token of
+// IntegerLookup is not an integer, or if idf_weights are missing.
 Config with_vocabularies(const ZipFile& archive, const Hdf5File& weights, const Config& model);
 
 }  // namespace keel

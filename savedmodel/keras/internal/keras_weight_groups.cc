@@ -1,7 +1,9 @@
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/layer_types.h>
@@ -17,8 +19,7 @@ std::string source_name(const std::string& class_name) {
 class Walk {
  public:
   void add(const Layer& layer, const std::string& path) {
-    if (std::ranges::find(seen_, &layer) != seen_.end()) return;
-    seen_.push_back(&layer);
+    if (!seen_.insert(&layer).second) return;
     add_own(layer, path);
     const std::string prefix = path.empty() ? "" : path + "/";
     const auto* model = dynamic_cast<const Model*>(&layer);
@@ -51,7 +52,7 @@ class Walk {
   void add_listed(const std::vector<LayerHandle<Layer>>& layers, const std::string& prefix) {
     std::map<std::string, int> used;
     for (const auto& layer : layers) {
-      if (std::ranges::find(seen_, &*layer) != seen_.end()) continue;
+      if (seen_.contains(&*layer)) continue;
       std::string name = to_snake_case(source_name(layer->class_name()));
       const int k = used[name]++;
       if (k > 0) name += "_" + std::to_string(k);
@@ -66,9 +67,27 @@ class Walk {
     if (const auto* inside = dynamic_cast<const WeightAttributes*>(&layer)) {
       return add_inside(layer, inside->weight_attributes(), std::move(weights), path);
     }
+    if (const auto* shared = dynamic_cast<const SharedWeights*>(&layer)) {
+      prepend_shared(layer, shared->shared_weights(), weights);
+    }
     std::ranges::stable_partition(weights, &StateEntry::trainable);
     groups_.push_back(
         {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
+  }
+
+  // Inserts the entries of weights that belong to sublayers.
+  static void prepend_shared(const Layer& layer, const std::vector<Variable>& shared,
+                             std::vector<StateEntry>& weights) {
+    std::vector<StateEntry> out;
+    for (const Variable& weight : shared) {
+      for (const auto& child : layer.sublayers()) {
+        for (StateEntry& entry : child->state_entries()) {
+          if (weight && entry.variable_id == weight.id()) out.push_back(std::move(entry));
+        }
+      }
+    }
+    weights.insert(weights.begin(), std::make_move_iterator(out.begin()),
+                   std::make_move_iterator(out.end()));
   }
 
   // Adds a group without weights for the layer itself, then one for each attribute.
@@ -99,7 +118,7 @@ class Walk {
     }
   }
 
-  std::vector<const Layer*> seen_;
+  std::set<const Layer*> seen_;
   std::vector<WeightGroup> groups_;
 };
 

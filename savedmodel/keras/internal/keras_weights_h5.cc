@@ -4,6 +4,8 @@
 #include <map>
 
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/keras_weight_groups.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
@@ -17,11 +19,11 @@ std::string vars_of(const std::string& path) {
   return path.empty() ? "/vars" : "/" + path + "/vars";
 }
 
-// Adds the idf_weights of a lookup layer, which have a name instead of a number. Keras does not
-// load a model without them.
+// Adds the idf_weights of a layer of class T, which have a name instead of a number. Keras does
+// not load a model without them.
 template <class T>
 void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& out) {
-  const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
+  const auto* lookup = dynamic_cast<const T*>(&layer);
   if (lookup == nullptr || lookup->idf_weights().empty()) return;
   const std::vector<double> values = lookup->idf_weights();
   Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
@@ -41,8 +43,11 @@ Hdf5Contents keras_weights_contents(const Model& model) {
   for (WeightGroup& group : weight_groups(model)) {
     const std::string vars = vars_of(group.path);
     add(vars, group.name);
-    add_idf_weights<std::string>(*group.layer, vars, out);
-    add_idf_weights<int64_t>(*group.layer, vars, out);
+    add_idf_weights<StringLookupLayer>(*group.layer, vars, out);
+    add_idf_weights<IntegerLookupLayer>(*group.layer, vars, out);
+    // Keras stores these in the group of the StringLookup inside the layer.
+    const std::string inside = vars_of(group.path + "/_lookup_layer");
+    add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
     }
@@ -70,7 +75,7 @@ class Reader {
     const size_t stored = vars.empty() ? 0 : count_numbered(vars);
     if (group.weights_inside > 0 && stored == group.weights_inside) return;  // match_in_owner()
     if (stored != group.weights.size()) {
-      return mismatch("layer '", group.name, "' needs ", group.weights.size(), " weights in ",
+      return mismatch("layer '", group.name, "' requires ", group.weights.size(), " weights in ",
                       vars_of(group.path), ", the file has ", stored);
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
@@ -152,8 +157,8 @@ class Reader {
     return out;
   }
 
-  // Indexes all groups with weights by path and, if the file contains it, by layer name. Paths are
-  // those since Keras 2.15; before, children were not in "layers".
+  // Indexes all groups with weights by path and, if the file contains it, by layer name. Paths
+  // are those since Keras 2.15; before, children were not in "layers".
   void index(const std::string& group, const std::string& path = "") {
     for (const std::string& child : file_.children(group.empty() ? "/" : group)) {
       const std::string full = str(group, "/", child);
@@ -163,17 +168,16 @@ class Reader {
         continue;
       }
       by_path_[path] = full;
-      if (file_.has_attribute(full, "name")) {
-        path_of_name_.emplace(file_.string_attribute(full, "name"), path);
-      }
-      if (!file_.children(full).empty() && file_.has_attribute(full, "name")) {
-        by_name_.emplace(file_.string_attribute(full, "name"), full);
-      }
+      if (!file_.has_attribute(full, "name")) continue;
+      // Names of layers loaded from files contain no "/" (keras_dialect.h).
+      const std::string name = plain_name(file_.string_attribute(full, "name"));
+      path_of_name_.emplace(name, path);
+      if (!file_.children(full).empty()) by_name_.emplace(name, full);
     }
   }
 
-  // Returns the path of a group in the file. The layers of a model that is not a graph may be under
-  // the names of its attributes, which are unknown here, and are then found by layer name.
+  // Returns the path of a group in the file. The layers of a model that is not a graph may be
+  // under the names of its attributes, which are unknown here, and are then found by layer name.
   std::string find(const WeightGroup& group) const {
     const auto here = by_path_.find(group.path);
     if (!group.attribute.empty()) {
@@ -193,8 +197,8 @@ class Reader {
             const std::function<void(const Tensor&)>& set,
             const std::function<void(const Tensor&)>& check = {}) {
     if (!file_.has(dataset)) return mismatch(what, " is not in the file: there is no ", dataset);
-    const std::string odd = misfit(spec, file_.spec(dataset));
-    if (!odd.empty()) return mismatch(what, odd, " in ", dataset);
+    const std::string problem = spec_mismatch(spec, file_.spec(dataset));
+    if (!problem.empty()) return mismatch(what, problem, " in ", dataset);
     assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
   }
 

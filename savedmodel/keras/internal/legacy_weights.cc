@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include <keel/framework/base/internal/text.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
+#include <keel/savedmodel/keras/internal/legacy_arrays.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
 namespace keel {
@@ -13,27 +17,6 @@ using Charset = Hdf5Writer::Charset;
 // Returns the path of a name in the group "/model_weights" or "/".
 std::string inside(const std::string& root, const std::string& name) {
   return root == "/" ? root + name : str(root, "/", name);
-}
-
-std::string without_slashes(std::string name) {
-  std::ranges::replace(name, '/', '_');
-  return name;
-}
-
-bool has_convolution(const Layer& layer) {
-  return layer.class_name().find("Conv") != std::string::npos ||
-         std::ranges::any_of(layer.sublayers(),
-                             [](const auto& inner) { return has_convolution(*inner); });
-}
-
-void refuse_flipped_kernels(const Hdf5File& file, const std::string& root, const Model& model) {
-  if (!file.has_attribute(root, "backend") || file.string_attribute(root, "backend") != "theano" ||
-      !has_convolution(model)) {
-    return;
-  }
-  throw NotImplementedError(file.path(), ": Keras's Theano backend stored the kernels of ",
-                            "convolutions flipped; load and save the file with Keras's ",
-                            "TensorFlow backend first");
 }
 
 void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Contents& out) {
@@ -84,24 +67,21 @@ std::string last_two_parts(std::string name) {
 // Reorders the stored weights of a nested model by name if all names match, because their order
 // depends on which layers are frozen.
 void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
-  std::map<std::string, std::string> datasets;
+  std::map<std::string, std::string> datasets, plain_datasets;
   for (size_t i = 0; i < stored.names.size(); ++i) {
     datasets[last_two_parts(stored.names[i])] = stored.datasets[i];
+    plain_datasets[plain_name(stored.names[i])] = stored.datasets[i];
   }
   std::vector<std::string> ordered;
   for (const NamedWeight& weight : layer.weights) {
+    // Without "/", a stored name is that of the layer and the weight.
+    const auto plain = plain_datasets.find(plain_name(weight.name));
     const auto it = datasets.find(last_two_parts(weight.name));
-    if (it == datasets.end()) return;
-    ordered.push_back(it->second);
-    datasets.erase(it);
+    if (plain == plain_datasets.end() && it == datasets.end()) return;
+    ordered.push_back(plain == plain_datasets.end() ? it->second : plain->second);
   }
-  if (datasets.empty()) stored.datasets = std::move(ordered);
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
+  const std::set<std::string> all(ordered.begin(), ordered.end());
+  if (all.size() == stored.names.size()) stored.datasets = std::move(ordered);
 }
 
 class Matcher {
@@ -112,10 +92,12 @@ class Matcher {
   void match(const Model& model) {
     std::vector<LayerWeights> layers = weights_by_layer(model);
     std::erase_if(layers, [](const LayerWeights& layer) { return layer.weights.empty(); });
-    const std::vector<StoredLayer> stored = weighted_layers();
+    std::vector<StoredLayer> stored = weighted_layers();
+    origin_ = legacy_origin(file_, root_, names_of(stored));
     if (matching_.by_name) {
       match_layers_by_name(layers, stored);
     } else {
+      if (origin_.keras1) order_by_name(layers, stored);
       match_layers_in_order(layers, stored);
     }
     LayerWeights own = top_level_weights(model);
@@ -125,18 +107,45 @@ class Matcher {
 
   std::vector<std::string> assign() && {
     for (const Assignment& a : assignments_) {
-      if (a.check) a.check(file_.read(a.dataset, a.dtype));
+      if (a.check) a.check(value_of(a));
     }
-    for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
+    for (const Assignment& a : assignments_) a.set(value_of(a));
     return std::move(skipped_);
   }
 
  private:
   struct Assignment {
-    std::string dataset;
+    StoredArray array;
     DType dtype;
     std::function<void(const Tensor&)> set, check;
   };
+
+  Tensor value_of(const Assignment& a) const {
+    return a.array.value ? a.array.value->cast(a.dtype) : file_.read(a.array.dataset, a.dtype);
+  }
+
+  static std::vector<std::string> names_of(const std::vector<StoredLayer>& layers) {
+    std::vector<std::string> out;
+    for (const StoredLayer& layer : layers) {
+      out.insert(out.end(), layer.names.begin(), layer.names.end());
+    }
+    return out;
+  }
+
+  // Reorders the stored layers by name if they have the names of the model's layers. The order of a
+  // graph that stands for the merged models of Keras 1 differs from that in its files.
+  static void order_by_name(const std::vector<LayerWeights>& layers,
+                            std::vector<StoredLayer>& stored) {
+    std::map<std::string, const StoredLayer*> by_name;
+    for (const StoredLayer& layer : stored) by_name[plain_name(layer.layer)] = &layer;
+    std::vector<StoredLayer> ordered;
+    for (const LayerWeights& layer : layers) {
+      const auto it = by_name.find(layer.layer);
+      if (it == by_name.end()) return;
+      ordered.push_back(*it->second);
+    }
+    if (ordered.size() == stored.size()) stored = std::move(ordered);
+  }
 
   // Returns the stored weights of a layer, which are empty if the file has no group for it.
   StoredLayer stored_layer(const std::string& name) const {
@@ -170,7 +179,8 @@ class Matcher {
       for (const LayerWeights& layer : layers) needed.push_back(layer.layer);
       for (const StoredLayer& layer : stored) found.push_back(layer.layer);
       throw ValueError(file_.path(), ": the model has ", needed.size(), " layers with weights (",
-                       joined(needed), "), the file has ", found.size(), " (", joined(found), ")");
+                       joined(needed), "), the file has ", found.size(), " (", joined(found),
+                       "); load a file of the same architecture, or load by name");
     }
     for (size_t i = 0; i < layers.size(); ++i) match(layers[i], stored[i]);
   }
@@ -178,45 +188,49 @@ class Matcher {
   void match_layers_by_name(const std::vector<LayerWeights>& layers,
                             const std::vector<StoredLayer>& stored) {
     bool any = layers.empty();
+    std::map<std::string, const StoredLayer*> by_name, by_plain_name;
+    for (const StoredLayer& s : stored) {
+      by_name.emplace(s.layer, &s);
+      // Names of layers loaded from files contain no "/" (keras_dialect.h).
+      by_plain_name.emplace(plain_name(s.layer), &s);
+    }
     for (const LayerWeights& layer : layers) {
-      auto it = std::ranges::find(stored, layer.layer, &StoredLayer::layer);
-      if (it == stored.end()) {
-        // Names of layers loaded from files contain no "/" (keras_dialect.h).
-        it = std::ranges::find_if(
-            stored, [&](const StoredLayer& s) { return without_slashes(s.layer) == layer.layer; });
-      }
-      if (it == stored.end()) {
+      const auto same = by_name.find(layer.layer);
+      const auto it = by_plain_name.find(layer.layer);
+      if (same == by_name.end() && it == by_plain_name.end()) {
         skipped_.push_back(str("layer '", layer.layer, "' is not in ", file_.path()));
         continue;
       }
       any = true;
-      match(layer, *it);
+      match(layer, same == by_name.end() ? *it->second : *same->second);
     }
     if (any) return;
     std::vector<std::string> found;
     for (const StoredLayer& layer : stored) found.push_back(layer.layer);
     throw ValueError(file_.path(),
                      ": no layer of the model has the name of a layer in the file, which ", "has ",
-                     joined(found));
+                     joined(found), "; load by order, without by_name");
   }
 
   void match(const LayerWeights& layer, StoredLayer stored) {
-    if (layer.weights.size() != stored.names.size()) {
+    const bool same_count = layer.weights.size() == stored.names.size();
+    if (layer.nested && same_count) match_by_name(layer, stored);
+    std::vector<StoredArray> arrays = stored_arrays(file_, origin_, layer, stored.datasets);
+    if (layer.weights.size() != arrays.size()) {
       std::vector<std::string> names;
       for (const NamedWeight& weight : layer.weights) names.push_back(weight.name);
-      return mismatch("layer '", layer.layer, "' needs ", names.size(), " weights (", joined(names),
-                      "); the file has ", stored.names.size(), " under '", stored.layer, "' (",
-                      joined(stored.names), ")");
+      return mismatch("layer '", layer.layer, "' requires ", names.size(), " weights (",
+                      joined(names), "); the file has ", stored.names.size(), " under '",
+                      stored.layer, "' (", joined(stored.names), ")");
     }
-    if (layer.nested) match_by_name(layer, stored);
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const StateEntry& entry = layer.weights[i].entry;
-      const std::string odd = misfit(entry.spec, file_.spec(stored.datasets[i]));
-      if (!odd.empty()) {
-        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", odd, " in ",
-                 stored.datasets[i]);
+      const std::string problem = spec_mismatch(entry.spec, arrays[i].spec);
+      if (!problem.empty()) {
+        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", problem, " in ",
+                 arrays[i].dataset);
       } else {
-        assignments_.push_back({.dataset = stored.datasets[i],
+        assignments_.push_back({.array = std::move(arrays[i]),
                                 .dtype = entry.spec.dtype,
                                 .set = entry.set,
                                 .check = entry.check});
@@ -227,6 +241,7 @@ class Matcher {
   const Hdf5File& file_;
   const std::string root_;
   const WeightMatching matching_;
+  LegacyOrigin origin_;
   std::vector<Assignment> assignments_;
   std::vector<std::string> skipped_;
 };
@@ -235,7 +250,6 @@ class Matcher {
 
 std::vector<std::string> read_legacy_weights(const Hdf5File& file, const std::string& root,
                                              const Model& model, const WeightMatching& matching) {
-  refuse_flipped_kernels(file, root, model);
   Matcher matcher(file, root, matching);
   matcher.match(model);
   return std::move(matcher).assign();

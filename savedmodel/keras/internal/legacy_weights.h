@@ -27,13 +27,13 @@ struct WeightMatching {
 
 // Assigns the weights of a file. Layers with weights are matched by order or by name, and the
 // weights of a layer by order. In a nested model, weights with equal names are matched by name,
-// because their order depends on which of its layers are frozen. Everything is checked before the
+// because their order depends on which of its layers are frozen. Arrays of Keras 1 and of Keras's
+// Theano backend are converted (legacy_arrays.h). Everything is checked before the
 // first assignment. Returns one line for each weight that was skipped and, with by_name, for each
 // layer that the file does not have.
 //
 // Throws ValueError, naming layer, weight and both shapes, if weights are missing, left over or of
-// another shape. With by_name, throws ValueError if no layer of the file matches. Throws
-// NotImplementedError for convolutions of Keras's Theano backend, which stored kernels flipped.
+// another shape. With by_name, throws ValueError if no layer of the file matches.
 std::vector<std::string> read_legacy_weights(const Hdf5File& file, const std::string& root,
                                              const Model& model,
                                              const WeightMatching& matching = {});

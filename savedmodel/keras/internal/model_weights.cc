@@ -33,8 +33,7 @@ class Collector {
  public:
   // Adds the weights of a layer. Names of sublayers are prefixed, except in nested models.
   void add(const Layer& layer, const std::string& prefix) {
-    if (std::ranges::find(seen_, &layer) != seen_.end()) return;
-    seen_.push_back(&layer);
+    if (!seen_.insert(&layer).second) return;
     add_own(layer, prefix);
     if (const auto* model = dynamic_cast<const Model*>(&layer)) {
       for (const auto& child : model->layers()) add(*child, child->name() + "/");
@@ -50,7 +49,7 @@ class Collector {
       for (int i = 1; !names_.insert(name).second; ++i) {
         name = file_name(prefix + entry.name + "_" + std::to_string(i));
       }
-      all_.push_back({.name = name, .entry = std::move(entry)});
+      all_.push_back({.name = name, .entry = std::move(entry), .owner = &layer});
     }
   }
 
@@ -60,7 +59,7 @@ class Collector {
   }
 
  private:
-  std::vector<const Layer*> seen_;
+  std::set<const Layer*> seen_;
   std::set<std::string> names_;
   std::vector<NamedWeight> all_;
 };
@@ -73,9 +72,10 @@ void require_built(const std::string& caller, const Layer& root, const Layer& la
   if (is_graph) {
     for (const auto& child : layer.sublayers()) require_built(caller, root, *child);
   } else if (!layer.built()) {
-    throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
-                       layer.class_name(), " '", layer.name(),
-                       "' has none yet; call the model once first, or begin it with an InputLayer");
+    throw RuntimeError(
+        caller, ": ", layer.class_name(), " '", layer.name(), "' of ", root.class_name(), " '",
+        root.name(),
+        "' has no weights yet; call the model once first, or begin it with an InputLayer");
   }
 }
 
@@ -99,12 +99,12 @@ LayerWeights top_level_weights(const Model& model) {
   return {.layer = "top_level_model_weights", .weights = collector.take()};
 }
 
-std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
+std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored) {
   if (stored.shape != needed.shape) {
-    return str(" needs shape ", needed.shape, ", the file has ", stored.shape);
+    return str(" requires shape ", needed.shape, ", the file has ", stored.shape);
   }
   if ((needed.dtype == DType::kInt8) == (stored.dtype == DType::kInt8)) return {};
-  return str(" needs ", needed.dtype, ", the file has ", stored.dtype);
+  return str(" requires ", needed.dtype, ", the file has ", stored.dtype);
 }
 
 void require_built(const std::string& caller, const Layer& root) {

@@ -12,6 +12,7 @@ namespace keel {
 struct NamedWeight {
   std::string name;  // within the group of the layer: "dense/kernel:0"
   StateEntry entry;
+  const Layer* owner = nullptr;  // the layer or sublayer whose weight it is
 };
 
 // The weights of one layer of the model, including those of its sublayers: trainable weights first,
@@ -27,9 +28,10 @@ std::vector<LayerWeights> weights_by_layer(const Model& model);
 // Returns the weights that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 
-// Returns an empty string if a stored tensor fits a weight, and otherwise the reason: " needs shape
-// (3, 2), the file has (4, 2)". Numeric dtypes are converted, except int8, whose values are codes.
-std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
+// Returns an empty string if a stored tensor fits a weight, and otherwise the reason: " requires
+// shape (3, 2), the file has (4, 2)". Numeric dtypes are converted, except int8, whose values are
+// codes.
+std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored);
 
 // Throws RuntimeError, naming `caller`, if a layer in `root` has not created its weights yet.
 void require_built(const std::string& caller, const Layer& root);

@@ -79,12 +79,22 @@ ZipFile::ZipFile(const std::string& path, const std::string& name)
         impl->archive = zip_open(path.c_str(), ZIP_RDONLY, &error);
         if (impl->archive == nullptr) {
           throw IoError(impl->path, ": the file cannot be opened as a zip archive (",
-                        message_of(error), ")");
+                        message_of(error), "); pass a .keras file, or restore it from a copy");
         }
         return impl;
       }()) {}
 
 ZipFile::~ZipFile() = default;
+
+std::vector<std::string> ZipFile::entries() const {
+  std::vector<std::string> out;
+  const int64_t count = zip_get_num_entries(impl_->archive, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const char* const name = zip_get_name(impl_->archive, static_cast<uint64_t>(i), 0);
+    if (name != nullptr) out.emplace_back(name);
+  }
+  return out;
+}
 
 bool ZipFile::has(const std::string& entry) const {
   return zip_name_locate(impl_->archive, entry.c_str(), 0) >= 0;
@@ -157,7 +167,7 @@ void ZipFile::extract(const std::string& entry, const TemporaryFile& to) const {
   std::error_code error;
   const auto space = std::filesystem::space(std::filesystem::path(to.path()).parent_path(), error);
   if (!error && space.available < size) {
-    impl_->fail(entry, "needs ", size, " bytes beside ", to.path(), ", where ", space.available,
+    impl_->fail(entry, "requires ", size, " bytes beside ", to.path(), ", where ", space.available,
                 " are free; set TMPDIR to a folder with more room");
   }
   int64_t offset = 0;
@@ -177,7 +187,8 @@ void ZipFile::check(const std::vector<std::string>& entries) const {
   int error = 0;
   zip_t* const consistent = zip_open(impl_->location.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
   if (consistent == nullptr)
-    throw IoError(impl_->path, ": the archive is damaged (", message_of(error), ")");
+    throw IoError(impl_->path, ": the archive is damaged (", message_of(error),
+                  "); restore the file from a copy");
   zip_discard(consistent);
   const int64_t count = zip_get_num_entries(impl_->archive, 0);
   if (count != static_cast<int64_t>(entries.size())) {
@@ -251,7 +262,7 @@ std::optional<CentralDirectory> central_directory(HeaderReader& in) {
   return CentralDirectory{.offset = offset, .bytes = *all};
 }
 
-// What the central directory says of an entry.
+// The fields of an entry in the central directory.
 struct CentralEntry {
   uint16_t flags = 0, method = 0;
   uint64_t packed = 0, size = 0, header = 0;

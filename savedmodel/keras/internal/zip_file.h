@@ -27,6 +27,8 @@ class ZipFile {
   ZipFile(const ZipFile&) = delete;
   ZipFile& operator=(const ZipFile&) = delete;
 
+  // Returns the names of all entries, in the order of the archive.
+  std::vector<std::string> entries() const;
   // Returns true if the archive has this entry.
   bool has(const std::string& entry) const;
   // Returns the contents of an entry. Throws IoError if it does not exist, is damaged, encrypted or

@@ -53,6 +53,24 @@ int http_status_of(Code code) {
   return 500;
 }
 
+Code code_of_http(int status) {
+  switch (status) {
+    case 404:
+      return Code::kNotFound;
+    case 408:
+    case 504:
+      return Code::kDeadlineExceeded;
+    case 429:
+      return Code::kResourceExhausted;
+    case 501:
+      return Code::kUnimplemented;
+    case 503:
+      return Code::kUnavailable;
+    default:
+      return status < 500 ? Code::kInvalidArgument : Code::kInternal;
+  }
+}
+
 ErrorReport current_error() {
   const auto report = [](Code code, const char* what) {
     return ErrorReport{.code = code, .status = http_status_of(code), .message = one_line(what)};

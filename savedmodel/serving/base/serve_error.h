@@ -26,6 +26,9 @@ enum class Code {
 std::string_view name_of(Code code);
 // Returns the HTTP status of a code: 400.
 int http_status_of(Code code);
+// Returns the code of an HTTP status of the server itself: kInvalidArgument for errors of the
+// client that no other code describes.
+Code code_of_http(int status);
 
 // An error that ends a request. Constructed from the parts of its message, which str() joins.
 class ServeError : public std::runtime_error {

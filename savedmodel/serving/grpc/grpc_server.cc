@@ -82,14 +82,20 @@ class GrpcServer::UnaryCall {
     service.accept(index, context, request, writer_, *server.queue_, accepted_);
   }
 
-  // Sends the answer, unless one was sent. Returns whether it was.
-  bool finish(const grpc::ByteBuffer* response, const grpc::Status& status) {
-    if (answered.exchange(true)) return false;
+  // Sends the answer, unless expire() has sent one.
+  void finish(const grpc::ByteBuffer* response, const grpc::Status& status) {
+    if (!deadline.claim()) return;
     if (status.ok()) {
       writer_.Finish(*response, status, finished_.tag());
     } else {
       writer_.FinishWithError(status, finished_.tag());
     }
+  }
+  // Sends the error of a call that is late, unless the call was answered. Returns whether it was
+  // sent.
+  bool expire(const grpc::Status& late) {
+    if (!deadline.expire()) return false;
+    writer_.FinishWithError(late, finished_.tag());
     return true;
   }
   void release() {
@@ -106,7 +112,7 @@ class GrpcServer::UnaryCall {
     }
     ++server_.calls_;
     received_ns = steady_ns();
-    deadline_ns = deadline_of(context, received_ns, server_.options_.timeout_ms);
+    deadline.begin(deadline_of(context, received_ns, server_.options_.timeout_ms));
     server_.accept(service_, index_, method);
     server_.handle(*this);
   }
@@ -124,8 +130,9 @@ class GrpcServer::UnaryCall {
   const RpcMethod& method;
   grpc::ServerContext context;
   grpc::ByteBuffer request;
-  int64_t received_ns = 0, deadline_ns = INT64_MAX;
-  std::atomic<bool> answered = false, cancelled = false;
+  int64_t received_ns = 0;
+  RequestDeadline deadline;
+  std::atomic<bool> cancelled = false;
 
  private:
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&context};
@@ -242,6 +249,7 @@ void GrpcServer::handle(UnaryCall& call) {
   if (metrics.pending.fetch_add(1, std::memory_order_relaxed) >= options_.max_pending) {
     metrics.pending.fetch_sub(1, std::memory_order_relaxed);
     metrics.rejected_pending.add();
+    metrics.unknown_models.count(Code::kResourceExhausted);  // the message is not parsed
     call.finish(nullptr, error_status(Code::kResourceExhausted, "too many requests are pending"));
     return call.release();
   }
@@ -268,8 +276,9 @@ void GrpcServer::compute(UnaryCall& call) {
   grpc::Status status;
   if (call.cancelled) {
     status = {grpc::StatusCode::CANCELLED, "the client has cancelled the call"};
-  } else if (steady_ns() > call.deadline_ns) {
-    backend_.metrics.rejected_timeout.add();
+  } else if (steady_ns() > call.deadline.at_ns()) {
+    if (call.deadline.claim()) backend_.metrics.rejected_timeout.add();
+    backend_.metrics.unknown_models.count(Code::kDeadlineExceeded);
     status = error_status(Code::kDeadlineExceeded, "the request timed out while it was queued");
   } else {
     status = answer(call, response);
@@ -283,7 +292,8 @@ grpc::Status GrpcServer::answer(UnaryCall& call, grpc::ByteBuffer& response) {
   RpcRequest request = {.options = options_, .backend = backend_};
   request.trace.received_ns = call.received_ns;
   request.trace.begin_ns = steady_ns();
-  request.trace.deadline_ns = call.deadline_ns;
+  request.trace.deadline_ns = call.deadline.at_ns();
+  request.trace.deadline = &call.deadline;
   if (call.method.api) request.trace.api = *call.method.api;
   Code code = Code::kOk;
   grpc::Status status;
@@ -294,6 +304,7 @@ grpc::Status GrpcServer::answer(UnaryCall& call, grpc::ByteBuffer& response) {
   }
   if (call.method.api) {
     shrink_request_memory();
+    if (!call.deadline.claim()) code = Code::kDeadlineExceeded;  // expire() has answered
     count_request(request.trace, code, request.model, backend_.repository, backend_.metrics);
   }
   if (options_.log_requests) {
@@ -312,13 +323,14 @@ void GrpcServer::expire(int64_t now) {
       error_status(Code::kDeadlineExceeded, "the request has exceeded the time-out");
   const std::lock_guard lock(mutex_);
   for (UnaryCall* call : computing_) {
-    if (call->deadline_ns < now && call->finish(nullptr, late)) {
+    if (call->deadline.at_ns() < now && call->expire(late)) {
       backend_.metrics.rejected_timeout.add();
     }
   }
   std::erase_if(waiting_, [&](UnaryCall* call) {
-    if (call->deadline_ns >= now) return false;
+    if (call->deadline.at_ns() >= now) return false;
     backend_.metrics.rejected_timeout.add();
+    backend_.metrics.unknown_models.count(Code::kDeadlineExceeded);
     backend_.metrics.pending.fetch_sub(1, std::memory_order_relaxed);
     call->finish(nullptr, late);
     call->release();

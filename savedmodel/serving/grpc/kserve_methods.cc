@@ -86,7 +86,7 @@ int64_t timeout_of(const InferParameters& parameters) {
 
 template <class T, class Wide>
 void read_list(const RepeatedField<Wide>& list, const RequestTensor& tensor, TensorCollector& to) {
-  if (std::vector<int64_t>* const integers = to.begin_integers(tensor)) {
+  if (IntegerList* const integers = to.begin_integers(tensor)) {
     integers->insert(integers->end(), list.begin(), list.end());
     return;
   }
@@ -210,21 +210,16 @@ void infer(RpcRequest& call, const rpc::ModelInferRequest& request,
   RequestTrace& trace = call.trace;
   trace.version = find_version(call.backend.repository, target, Code::kNotFound);
   check_parameters(request.parameters());
-  trace.timeout_ns = timeout_of(request.parameters());
-  const auto check_time = [&] {
-    if (trace.timeout_ns > 0 && steady_ns() - trace.received_ns > trace.timeout_ns) {
-      throw ServeError(Code::kDeadlineExceeded, "the request has exceeded its parameter timeout");
-    }
-  };
+  trace.set_timeout(timeout_of(request.parameters()));
   RequestMemory& memory = request_memory();
   const ServedSignature& signature = trace.version->signature_default();
   const std::span<InputValues> inputs = reset_inputs(memory, signature);
   const std::vector<size_t> wanted = read_infer_outputs(request, signature.output_parts);
   TensorCollector collector(signature, inputs, call.options.limits);
   read_infer_inputs(request, collector);
-  check_time();
+  trace.check_timeout();
   run_signature(trace, signature, inputs, memory.outputs);
-  check_time();
+  trace.check_timeout();
   response.set_model_name(trace.version->model());
   response.set_model_version(trace.version->number_text());
   response.set_id(request.id());

@@ -46,7 +46,7 @@ void read_numbers(const RepeatedField<Wide>& list, const RequestTensor& tensor, 
       return to.add_binary(tensor, bytes);
     }
   }
-  std::vector<int64_t>* const integers = to.begin_integers(tensor);
+  IntegerList* const integers = to.begin_integers(tensor);
   for (int64_t i = 0; i < needed; ++i) {
     const Wide value = list.empty() ? Wide() : list[std::min(static_cast<int>(i), list.size() - 1)];
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/arena.h>
 
+#include <keel/savedmodel/serving/base/memory_budget.h>
 #include <keel/savedmodel/serving/grpc/message_bytes.h>
 #include <keel/savedmodel/serving/grpc/rpc_method.h>
 
@@ -14,6 +15,7 @@ void answer_unary(RpcRequest& call, grpc::ByteBuffer& in, grpc::ByteBuffer& out)
   auto* const request = google::protobuf::Arena::CreateMessage<Request>(&arena);
   auto* const response = google::protobuf::Arena::CreateMessage<Response>(&arena);
   parse_message(in, static_cast<size_t>(call.options.message_bytes), *request);
+  const MemoryBudget::Scope budget(MemoryBudget::of_body(in.Length()));
   kAnswer(call, *request, *response);
   serialize_message(*response, out);
 }

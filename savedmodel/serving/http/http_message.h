@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <keel/savedmodel/serving/base/request_deadline.h>
+
 namespace keel::serving {
 
 // The methods that the server distinguishes.
@@ -27,6 +29,8 @@ struct HttpRequest {
   int64_t read_ns = 0;  // when the last byte arrived, of the steady clock
   // What HttpHandler::pin() returned when the request began; null if the request was read at once.
   std::shared_ptr<const void> pinned = {};
+  // Of a request that computes: decides which thread sends the response. Null: the handler's.
+  RequestDeadline* deadline = nullptr;
 };
 
 // A response. The server adds the status line, Content-Length, Connection and the CORS headers.

@@ -29,6 +29,9 @@ class HttpHandler {
   virtual std::shared_ptr<const void> pin(const HttpRequest& request) const = 0;
   // Fills in the response. Must not throw.
   virtual void handle(const HttpRequest& request, HttpResponse& response) = 0;
+  // Called for a request that the server itself has answered with an error, for metrics. The body
+  // may be incomplete. Must not throw.
+  virtual void refused(const HttpRequest& request, int status) = 0;
 };
 
 // Options of HttpServer.

@@ -40,6 +40,8 @@ class RequestParser {
   // The complete request, as views of `bytes`, which must be those of the last call of parse() or
   // a copy of them.
   HttpRequest request(std::string_view bytes) const;
+  // True if the request line was read, so that request() has method and path.
+  bool has_request_line() const { return path_.size > 0; }
   // Removes chunks that were read from `bytes`, the bytes of the last call of parse(), to which the
   // connection appends.
   void drop_read_chunks(std::string& bytes);

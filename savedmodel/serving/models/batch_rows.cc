@@ -19,7 +19,8 @@ void append_values(const TensorView& from, int64_t begin, int64_t end, int64_t w
 }
 
 // Adds `rows` to the first dimension of `dims`, whose others are those of `shape`.
-void add_rows(const Shape& shape, int64_t rows, std::vector<int64_t>& dims) {
+template <class Dims>
+void add_rows(const Shape& shape, int64_t rows, Dims& dims) {
   if (dims.empty()) {
     dims.assign(shape.dims().begin(), shape.dims().end());
     dims[0] = 0;

@@ -9,13 +9,13 @@ namespace {
 constexpr size_t kMostKeptBytes = 1 << 20;
 constexpr size_t kMostKeptText = 1 << 12;
 
-std::string shape_text(const std::vector<int64_t>& dims) {
+std::string shape_text(std::span<const int64_t> dims) {
   std::string out = "(";
   for (size_t i = 0; i < dims.size(); ++i) out += str(i > 0 ? ", " : "", dims[i]);
   return out + (dims.size() == 1 ? ",)" : ")");
 }
 
-bool fits(const Shape& needed, const std::vector<int64_t>& dims) {
+bool fits(const Shape& needed, std::span<const int64_t> dims) {
   if (static_cast<size_t>(needed.rank()) != dims.size()) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t dim = needed.dims()[i];
@@ -71,9 +71,16 @@ const char* tensorflow_name(DType dtype) {
 }
 
 void NumberBuffer::grow(size_t more) {
-  const size_t wanted = std::max({size_ + more, capacity_ + capacity_ / 2, size_t{256}});
+  // Large blocks grow by pages without being copied, so a small step suffices for them.
+  constexpr size_t kMostStep = size_t{4} << 20;
+  const size_t wanted =
+      std::max({size_ + more, capacity_ + std::min(capacity_ / 2, kMostStep), size_t{256}});
+  MemoryBudget::take(wanted - capacity_);
   void* const bytes = std::realloc(bytes_.get(), wanted);
-  if (bytes == nullptr) throw std::bad_alloc();
+  if (bytes == nullptr) {
+    MemoryBudget::give(wanted - capacity_);
+    throw std::bad_alloc();
+  }
   static_cast<void>(bytes_.release());
   bytes_.reset(static_cast<std::byte*>(bytes));
   capacity_ = wanted;
@@ -88,6 +95,7 @@ void NumberBuffer::append(const void* data, size_t size) {
 
 void NumberBuffer::shrink() {
   if (capacity_ <= kMostKeptBytes) return;
+  MemoryBudget::give(capacity_);
   bytes_.reset();
   capacity_ = size_ = 0;
 }
@@ -114,7 +122,7 @@ void InputValues::shrink() {
   }
   if (strings_.capacity() * sizeof(std::string) > kMostKeptBytes) strings_ = {};
   string_count_ = 0;
-  for (std::vector<int64_t>* list : {&splits, &indices}) {
+  for (IntegerList* list : {&splits, &indices}) {
     if (list->capacity() * sizeof(int64_t) > kMostKeptBytes) *list = {};
   }
 }
@@ -135,7 +143,7 @@ void InputValues::borrow(const void* data, int64_t count) {
   borrowed_count_ = count;
 }
 
-int64_t checked_size(const std::vector<int64_t>& dims) {
+int64_t checked_size(std::span<const int64_t> dims) {
   int64_t size = 1;
   for (int64_t dim : dims) {
     if (dim < 0) throw ValueFault("a dimension of the shape is negative: ", dim);
@@ -144,7 +152,7 @@ int64_t checked_size(const std::vector<int64_t>& dims) {
   return size;
 }
 
-void InputValues::fail_shape(const std::vector<int64_t>& received) const {
+void InputValues::fail_shape(std::span<const int64_t> received) const {
   throw ValueFault("must have shape ", info_->spec.shape, ", received ", shape_text(received));
 }
 
@@ -237,7 +245,7 @@ void InputValues::finish_sparse() {
                        " do not");
     }
   }
-  view_.shape = Shape(sparse_shape);
+  view_.shape = Shape(std::span<const int64_t>(sparse_shape));
   view_.values = count();
   view_.indices = indices.data();
   view_.rows = sparse_shape[0];

@@ -6,11 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <keel/layers/serving/steps/plan_step.h>
+#include <keel/savedmodel/serving/base/memory_budget.h>
 #include <keel/savedmodel/serving/base/serve_error.h>
 
 namespace keel::serving {
@@ -26,9 +29,18 @@ const char* v2_name(DType dtype);
 // Returns "DT_FLOAT", "DT_STRING", ...: the name of a dtype in TensorFlow.
 const char* tensorflow_name(DType dtype);
 
-// A growing array of numbers of any type.
+// A growing array of numbers of any type, which counts against the MemoryBudget.
 class NumberBuffer {
  public:
+  NumberBuffer() = default;
+  NumberBuffer(NumberBuffer&& other) noexcept { *this = std::move(other); }
+  NumberBuffer& operator=(NumberBuffer&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~NumberBuffer() { MemoryBudget::give(capacity_); }
   template <class T>
   void push(T value) {
     if (size_ + sizeof(T) > capacity_) grow(sizeof(T));
@@ -64,10 +76,10 @@ class InputValues {
   DType dtype() const { return info_->spec.dtype; }
   bool given = false;  // the request has named the input
 
-  NumberBuffer numbers;          // all values but strings; bool as one byte
-  std::vector<int64_t> splits;   // ragged: 0 and the end of each row
-  std::vector<int64_t> indices;  // sparse: rank numbers for each value
-  std::vector<int64_t> sparse_shape;
+  NumberBuffer numbers;  // all values but strings; bool as one byte
+  IntegerList splits;    // ragged: 0 and the end of each row
+  IntegerList indices;   // sparse: rank numbers for each value
+  IntegerList sparse_shape;
   // The dimensions of a dense tensor, or of the values of a ragged one.
   std::vector<int64_t> dims;
   int nesting = -1;  // of lists, while they are read; -1 until the first value
@@ -89,10 +101,10 @@ class InputValues {
   void finish_dense();
   void finish_ragged();
   void finish_sparse();
-  [[noreturn]] void fail_shape(const std::vector<int64_t>& received) const;
+  [[noreturn]] void fail_shape(std::span<const int64_t> received) const;
 
   const TensorInfo* info_ = nullptr;
-  std::vector<std::string> strings_;
+  BudgetVector<std::string> strings_;
   int64_t string_count_ = 0;
   const void* borrowed_ = nullptr;
   int64_t borrowed_count_ = 0;
@@ -101,6 +113,6 @@ class InputValues {
 
 // Returns the number of elements of untrusted dimensions. Throws ValueFault if one is negative or
 // if the product overflows.
-int64_t checked_size(const std::vector<int64_t>& dims);
+int64_t checked_size(std::span<const int64_t> dims);
 
 }  // namespace keel::serving

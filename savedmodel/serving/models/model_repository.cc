@@ -67,9 +67,46 @@ struct Entry {
   ModelConfig config;
   std::shared_ptr<ModelMetrics> metrics = std::make_shared<ModelMetrics>();
   std::map<int64_t, Record> records;
+  // Versions of the base path before, which answer until the present one has an available version.
+  std::map<int64_t, VersionHandle> previous;
   std::set<int64_t> missing;  // versions of the policy without a folder, as reported
   bool removed = false;       // not in the configuration any more
 };
+
+// True if a change of the version's files is of interest: a failed version is tried anew, and the
+// log warns once of an available one.
+bool watches_files(const Record& record) {
+  const bool failed = record.status.state == VersionState::kEnd && record.status.code != Code::kOk;
+  return failed || (record.version != nullptr && !record.warned);
+}
+
+// What the folder of a model holds.
+struct FolderScan {
+  std::string model = {};
+  ModelConfig config = {};
+  std::map<int64_t, std::string> fingerprints = {};  // of the versions that are watched
+  std::optional<std::map<int64_t, std::string>> folders = {};
+  std::vector<std::string> warnings = {};
+
+  void read() {
+    folders = list_versions(config.base_path, warnings);
+    if (!folders) return;
+    for (auto& [number, fingerprint] : fingerprints) {
+      const auto folder = folders->find(number);
+      if (folder != folders->end()) fingerprint = state_of_folder(folder->second).fingerprint;
+    }
+  }
+};
+
+// Forgets the versions of a base path. Those that are available answer until the next base path has
+// one, so that no request fails.
+void leave_base_path(Entry& entry) {
+  for (auto& [number, record] : entry.records) {
+    if (record.version != nullptr) entry.previous[number] = std::move(record.version);
+  }
+  entry.records.clear();
+  entry.missing.clear();
+}
 
 void lower_priority() {
   constexpr int kLowest = 19;
@@ -148,8 +185,8 @@ struct ModelRepository::State {
 
   void run();
   void run_loader();
-  void scan_folders();
-  void list_folders(Entry& entry);
+  void scan_folders(std::unique_lock<std::mutex>& lock);
+  void apply_scan(const FolderScan& scan, Entry& entry);
   void decide(Entry& entry);
   void start_load(Entry& entry, Record& record);
   void finish_load(VersionLoad& load);
@@ -233,7 +270,8 @@ std::vector<std::string> ModelRepository::configure(const std::vector<ModelConfi
         break;
       }
       if (!added && next.base_path != entry.config.base_path) {
-        for (auto& [_, record] : entry.records) record.listed = false;
+        log_info("model ", config.name, ": the base path is now ", next.base_path);
+        leave_base_path(entry);
       }
       entry.config = std::move(next);
     }
@@ -271,7 +309,7 @@ void ModelRepository::State::run() {
       next_scan = options.poll_seconds > 0
                       ? Clock::now() + std::chrono::duration_cast<Clock::duration>(period)
                       : Clock::time_point::max();
-      scan_folders();
+      scan_folders(lock);
     }
     for (auto& [_, entry] : entries) decide(entry);
     std::erase_if(entries, [](const auto& named) {
@@ -294,36 +332,47 @@ Clock::time_point ModelRepository::State::next_event() const {
   return out;
 }
 
-void ModelRepository::State::scan_folders() {
-  for (auto& [_, entry] : entries) {
-    if (!entry.removed) list_folders(entry);
+// Reads the folders of all models. The lock is not held meanwhile, because requests for the state
+// of models and for metrics need it, and a file system may be slow.
+void ModelRepository::State::scan_folders(std::unique_lock<std::mutex>& lock) {
+  std::vector<FolderScan> scans;
+  for (const auto& [name, entry] : entries) {
+    if (entry.removed) continue;
+    FolderScan& scan = scans.emplace_back(FolderScan{.model = name, .config = entry.config});
+    for (const auto& [number, record] : entry.records) {
+      if (watches_files(record)) scan.fingerprints[number];
+    }
+  }
+  lock.unlock();
+  for (FolderScan& scan : scans) scan.read();
+  lock.lock();
+  for (const FolderScan& scan : scans) {
+    const auto at = entries.find(scan.model);
+    // configure() may have changed the model.
+    if (at == entries.end() || at->second.removed) continue;
+    if (at->second.config.base_path == scan.config.base_path) apply_scan(scan, at->second);
   }
 }
 
 // Updates which versions have folders, and forgets failures of files that have changed.
-void ModelRepository::State::list_folders(Entry& entry) {
-  std::vector<std::string> warnings;
-  const auto folders = list_versions(entry.config.base_path, warnings);
-  for (const std::string& warning : warnings) log_warning(warning);
-  if (!folders) {
+void ModelRepository::State::apply_scan(const FolderScan& scan, Entry& entry) {
+  for (const std::string& warning : scan.warnings) log_warning(warning);
+  if (!scan.folders) {
     log_warning("model ", entry.config.name, ": folder ", entry.config.base_path,
                 " cannot be listed; nothing changes");
     return;
   }
   for (auto& [_, record] : entry.records) record.listed = false;
-  for (const auto& [number, folder] : *folders) {
+  for (const auto& [number, folder] : *scan.folders) {
     auto [at, added] = entry.records.try_emplace(number);
     Record& record = at->second;
     record.listed = true;
     record.folder = folder;
     record.status.number = number;
-    if (added) continue;
-    const bool failed =
-        record.status.state == VersionState::kEnd && record.status.code != Code::kOk;
-    const bool available = record.version != nullptr;
-    if (!failed && !(available && !record.warned)) continue;
-    if (state_of_folder(folder).fingerprint == record.fingerprint) continue;
-    if (available) {
+    const auto fingerprint = scan.fingerprints.find(number);
+    if (added || fingerprint == scan.fingerprints.end() || !watches_files(record)) continue;
+    if (fingerprint->second == record.fingerprint) continue;
+    if (record.version != nullptr) {
       record.warned = true;
       log_warning("model ", entry.config.name, " version ", number,
                   ": its files have changed; the server continues with what it has loaded");
@@ -334,7 +383,7 @@ void ModelRepository::State::list_folders(Entry& entry) {
   if (entry.config.policy.kind != VersionPolicy::Kind::kSpecific) return;
   std::set<int64_t> missing;
   for (int64_t number : entry.config.policy.versions) {
-    if (!folders->contains(number)) missing.insert(number);
+    if (!scan.folders->contains(number)) missing.insert(number);
   }
   if (missing != entry.missing) {
     for (int64_t number : missing) {
@@ -413,15 +462,18 @@ void ModelRepository::State::finish_load(VersionLoad& load) {
   if (at == entries.end()) return;
   Entry& entry = at->second;
   const auto found = entry.records.find(load.number);
-  if (found == entry.records.end() || found->second.status.state != VersionState::kLoading) {
+  if (found == entry.records.end() || found->second.status.state != VersionState::kLoading ||
+      load.base_path != entry.config.base_path) {
     return;
   }
   Record& record = found->second;
   record.fingerprint = load.fingerprint;
   record.load_seconds = load.seconds;
   if (load.version != nullptr) {
-    const bool swaps = std::ranges::any_of(
-        entry.records, [](const auto& other) { return other.second.version != nullptr; });
+    const bool swaps =
+        !entry.previous.empty() || std::ranges::any_of(entry.records, [](const auto& other) {
+          return other.second.version != nullptr;
+        });
     if (swaps) record.swap_seconds = seconds_since(record.seen);
     record.version = std::move(load.version);
     record.failures = 0;
@@ -432,6 +484,7 @@ void ModelRepository::State::finish_load(VersionLoad& load) {
     set_state(entry, record, VersionState::kAvailable,
               str(" in ", load.seconds, " s", described(tables.get())));
     if (promoter && tables->mapped_bytes() > 0) promoter->add(tables, record.version);
+    const auto released = std::exchange(entry.previous, {});
     publish();
     return;
   }
@@ -491,6 +544,7 @@ void ModelRepository::State::publish() {
     for (const auto& [number, record] : entry.records) {
       if (record.version != nullptr) served.versions.emplace(number, record.version);
     }
+    if (served.versions.empty()) served.versions = entry.previous;
     served.labels.insert(entry.config.labels.begin(), entry.config.labels.end());
     next->ready = next->ready && !served.versions.empty();
     next->models.emplace(name, std::move(served));
@@ -533,20 +587,28 @@ void ModelRepository::State::run_loader() {
 
 namespace {
 
-ModelStatus status_of(const Entry& entry) {
-  ModelStatus out = {.name = entry.config.name};
+// The versions that status and metrics list, newest first: those that the policy has wanted, and of
+// those that have ended the last kMostEnded.
+std::vector<const Record*> listed_records(const Entry& entry) {
   std::vector<uint64_t> ended;
   for (const auto& [_, record] : entry.records) {
     if (record.status.state == VersionState::kEnd) ended.push_back(record.ended);
   }
   std::ranges::sort(ended, std::greater());
   const uint64_t oldest = ended.size() > kMostEnded ? ended[kMostEnded - 1] : 0;
+  std::vector<const Record*> out;
   for (auto at = entry.records.rbegin(); at != entry.records.rend(); ++at) {
     const Record& record = at->second;
     if (record.status.state == VersionState::kStart && !record.wanted) continue;
     if (record.status.state == VersionState::kEnd && record.ended < oldest) continue;
-    out.versions.push_back(record.status);
+    out.push_back(&record);
   }
+  return out;
+}
+
+ModelStatus status_of(const Entry& entry) {
+  ModelStatus out = {.name = entry.config.name};
+  for (const Record* record : listed_records(entry)) out.versions.push_back(record->status);
   return out;
 }
 
@@ -572,12 +634,11 @@ std::map<std::string, std::vector<VersionFigures>> ModelRepository::figures() co
   const std::lock_guard lock(state_->mutex);
   std::map<std::string, std::vector<VersionFigures>> out;
   for (const auto& [name, entry] : state_->entries) {
-    for (const auto& [_, record] : entry.records) {
-      if (record.status.state == VersionState::kStart && !record.wanted) continue;
-      out[name].push_back({.version = record.version,
-                           .status = record.status,
-                           .load_seconds = record.load_seconds,
-                           .swap_seconds = record.swap_seconds});
+    for (const Record* record : listed_records(entry)) {
+      out[name].push_back({.version = record->version,
+                           .status = record->status,
+                           .load_seconds = record->load_seconds,
+                           .swap_seconds = record->swap_seconds});
     }
   }
   return out;

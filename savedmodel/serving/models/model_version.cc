@@ -28,6 +28,31 @@ bool fills_floats(const TensorSpec& spec) {
          spec.shape[0] == kUnknown && spec.shape.without(0).fully_defined();
 }
 
+// The bytes of a row of a dense output, or 0 if they depend on more than the number of rows.
+int64_t bytes_per_row(const TensorSpec& spec) {
+  const bool fixed = spec.layout == Layout::kDense && spec.shape.rank() > 0 &&
+                     spec.shape[0] == kUnknown && spec.shape.without(0).fully_defined();
+  return fixed ? spec.shape.without(0).size() * static_cast<int64_t>(size_of(spec.dtype)) : 0;
+}
+
+int64_t bytes_of(const TensorView& view) {
+  const int64_t count = view.layout == Layout::kSparse ? view.values : view.shape.size();
+  int64_t bytes = count * static_cast<int64_t>(size_of(view.dtype));
+  if (view.layout == Layout::kRagged) bytes += (view.rows + 1) * int64_t{sizeof(int64_t)};
+  if (view.layout == Layout::kSparse) {
+    bytes += view.values * view.shape.rank() * int64_t{sizeof(int64_t)};
+  }
+  if (view.dtype != DType::kString) return bytes;
+  const auto* const strings = static_cast<const std::string*>(view.data);
+  for (int64_t i = 0; i < count; ++i) bytes += std::ssize(strings[i]);
+  return bytes;
+}
+
+[[noreturn]] void fail_output_size(int64_t rows) {
+  throw ServeError(Code::kInvalidArgument, "the outputs of ", rows, " rows need more than ",
+                   kMostOutputBytes, " bytes; send fewer rows");
+}
+
 }  // namespace
 
 ModelVersion::ModelVersion(std::string model, int64_t number, const std::string& path,
@@ -67,6 +92,7 @@ ModelVersion::ModelVersion(std::string model, int64_t number, const std::string&
       floats_per_row_ += output.spec.shape.without(0).size();
     }
   }
+  for (const TensorInfo& output : outputs) bytes_per_row_ += bytes_per_row(output.spec);
   joins_requests_ = plan_fills_floats_ && plan_->called_layers().empty();
 }
 
@@ -116,9 +142,7 @@ void ModelVersion::run_plan(std::span<const InputValues> inputs, RunOutputs& out
 }
 
 void ModelVersion::check_output_size(int64_t rows) const {
-  if (rows * floats_per_row_ * int64_t{sizeof(float)} <= kMostOutputBytes) return;
-  throw ServeError(Code::kInvalidArgument, "the outputs of ", rows, " rows would need more than ",
-                   kMostOutputBytes, " bytes");
+  if (rows * bytes_per_row_ > kMostOutputBytes) fail_output_size(rows);
 }
 
 void ModelVersion::run(const ServedSignature& signature, std::span<const InputValues> inputs,
@@ -128,6 +152,10 @@ void ModelVersion::run(const ServedSignature& signature, std::span<const InputVa
   if (same_rows && !inputs.empty()) check_output_size(inputs[0].rows());
   if (!signature.takes_examples && plan_fills_floats_ && same_rows) return run_plan(inputs, out);
   Tensors::Dict values;
+  int64_t copied = 0;
+  for (const InputValues& input : inputs) copied += bytes_of(input.view());
+  MemoryBudget::take(static_cast<size_t>(copied));
+  MemoryBudget::give(static_cast<size_t>(copied));
   for (const InputValues& input : inputs) values.emplace(input.info().name, copy_of(input.view()));
   const Tensors results = runs_.at(signature.name)(Tensors(std::move(values)));
   out.outputs.clear();
@@ -135,9 +163,12 @@ void ModelVersion::run(const ServedSignature& signature, std::span<const InputVa
   for (const TensorInfo& output : signature.outputs) {
     out.tensors.push_back(results.at(output.name).leaf());
   }
+  int64_t bytes = 0;
   for (size_t i = 0; i < out.tensors.size(); ++i) {
     out.outputs.push_back({.info = &signature.outputs[i], .view = view_of(out.tensors[i])});
+    bytes += bytes_of(out.outputs.back().view);
   }
+  if (bytes > kMostOutputBytes) fail_output_size(inputs.empty() ? 0 : inputs[0].rows());
 }
 
 }  // namespace keel::serving

@@ -74,7 +74,8 @@ class ModelVersion {
   void run(const ServedSignature& signature, std::span<const InputValues> inputs,
            RunOutputs& outputs) const;
 
-  // Throws ServeError if the outputs of so many rows would be too large.
+  // Throws ServeError if the outputs of so many rows would be too large. run() checks outputs whose
+  // size depends on values after they were computed.
   void check_output_size(int64_t rows) const;
 
   // True if no layer mixes the rows of a batch and batches of several requests may be joined.
@@ -99,7 +100,8 @@ class ModelVersion {
   std::map<std::string, ServedSignature, std::less<>> served_;
   std::shared_ptr<const ServingPlan> plan_;
   bool plan_fills_floats_ = false;  // all outputs are float32 [rows, ...] of known shape
-  int64_t floats_per_row_ = 0;
+  int64_t floats_per_row_ = 0;      // of the plan's outputs
+  int64_t bytes_per_row_ = 0;       // of all outputs whose size only depends on the rows
   bool joins_requests_ = false;
   std::shared_ptr<BatchScheduler> batching_;
   std::shared_ptr<ModelMetrics> model_metrics_;

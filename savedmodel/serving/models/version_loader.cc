@@ -79,6 +79,11 @@ void load_version(VersionLoad& load, const RepositoryOptions& options,
       warm_up(*version, load.folder, options.run_warm_up, options.replay_warm_up);
     }
     made->set_batching(options.batching);
+    // The file is opened several times, so a file that was replaced meanwhile may have given the
+    // configuration of one model and the weights of another.
+    if (state_of_folder(load.folder).fingerprint != before.fingerprint) {
+      throw IoError("its files have changed while they were read");
+    }
     load.version = std::move(version);
   } catch (...) {
     load.code = code_of_load_error();

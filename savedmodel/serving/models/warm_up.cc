@@ -35,7 +35,7 @@ void make_row(const TensorInfo& info, InputValues& values) {
     values.splits = {0, 1};
     add_zeros(values, checked_size(values.dims));
   } else {
-    values.sparse_shape = values.dims;
+    values.sparse_shape.assign(values.dims.begin(), values.dims.end());
     values.indices.assign(values.dims.size(), 0);
     add_zeros(values, 1);
   }

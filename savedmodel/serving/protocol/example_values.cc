@@ -33,7 +33,8 @@ std::string serialized(const ExampleValues& example) {
           if constexpr (std::same_as<List, std::monostate>) {
             return {};
           } else {
-            return Tensor::from(list, {std::ssize(list)});
+            using Value = List::value_type;
+            return Tensor::from(std::span<const Value>(list), {std::ssize(list)});
           }
         },
         values);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <variant>
@@ -11,12 +12,14 @@
 
 namespace keel::serving {
 
-using FeatureFloats = std::vector<float>;
-using FeatureIntegers = std::vector<int64_t>;
-using FeatureStrings = std::vector<std::string>;
+// Their memory counts against the MemoryBudget.
+using FeatureFloats = BudgetVector<float>;
+using FeatureIntegers = IntegerList;
+using FeatureStrings = BudgetVector<std::string>;
 // The values of a feature; a list without values has no kind.
 using FeatureValues = std::variant<std::monostate, FeatureFloats, FeatureIntegers, FeatureStrings>;
-using ExampleValues = std::map<std::string, FeatureValues>;
+using ExampleValues = std::map<std::string, FeatureValues, std::less<>,
+                               BudgetAllocator<std::pair<const std::string, FeatureValues>>>;
 
 // Adds the features of `context` to each example that does not have them.
 void add_context(const ExampleValues& context, std::vector<ExampleValues>& examples);

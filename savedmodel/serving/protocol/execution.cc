@@ -9,6 +9,19 @@
 
 namespace keel::serving {
 
+void RequestTrace::set_timeout(int64_t ns) {
+  timeout_ns = ns;
+  if (ns > 0 && deadline != nullptr && ns < INT64_MAX - received_ns) {
+    deadline->lower(received_ns + ns);
+  }
+}
+
+void RequestTrace::check_timeout() const {
+  if (timeout_ns > 0 && steady_ns() - received_ns > timeout_ns) {
+    throw ServeError(Code::kDeadlineExceeded, "the request has exceeded its parameter timeout");
+  }
+}
+
 RequestMemory& request_memory() {
   thread_local RequestMemory memory;
   return memory;
@@ -63,9 +76,11 @@ void compute_request(RequestTrace& trace, const ServedSignature& signature,
     return;
   }
   int64_t deadline_ns = trace.deadline_ns;
-  if (trace.timeout_ns > 0) {
+  if (trace.timeout_ns > 0 && trace.timeout_ns < INT64_MAX - trace.received_ns) {
     deadline_ns = std::min(deadline_ns, trace.received_ns + trace.timeout_ns);
   }
+  // The rows of other requests may be joined in this thread.
+  const MemoryBudget::Scope unlimited(MemoryBudget::kUnlimited);
   const BatchTimes times =
       version.batching()->run(version, signature, inputs, deadline_ns, outputs);
   trace.waited_ns = times.waited_ns;

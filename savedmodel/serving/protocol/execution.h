@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <keel/savedmodel/serving/base/request_deadline.h>
 #include <keel/savedmodel/serving/models/model_version.h>
 
 namespace keel::serving {
@@ -31,6 +32,15 @@ struct RequestTrace {
   int64_t deadline_ns = INT64_MAX;  // of the server, after which nothing is computed
   int64_t timeout_ns = 0;           // that the request has asked for; 0: none
   bool counted = true;              // in the metrics; false for warm-up
+  // Shared with the thread that enforces time-outs; null: none does.
+  RequestDeadline* deadline = nullptr;
+
+  // Takes the time-out that the request asks for, which may only shorten the server's.
+  void set_timeout(int64_t ns);
+  // Throws ServeError kDeadlineExceeded if that time-out has passed.
+  void check_timeout() const;
+  // Returns true if this thread sends the response, false if the time-out was sent before.
+  bool claim() { return deadline == nullptr || deadline->claim(); }
 };
 
 // Memory that the requests of a thread reuse.

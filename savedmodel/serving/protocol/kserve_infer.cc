@@ -128,7 +128,7 @@ class InferReader {
 void InferReader::read_json_data(JsonReader& json, JsonTensor& tensor) {
   if (tensor.part == nullptr) collector_.find(tensor);
   try {
-    if (std::vector<int64_t>* const integers = collector_.begin_integers(tensor)) {
+    if (IntegerList* const integers = collector_.begin_integers(tensor)) {
       read_integers(json, *integers, true);
     } else {
       read_flat(json, collector_.values_of(tensor));
@@ -391,16 +391,11 @@ size_t kserve_infer(RequestTrace& trace, std::string_view body, size_t json_size
   const InferRequest request = read_request(json, reader, output_parts);
   if (request.parameters.timeout_micros) {
     constexpr int64_t kMostMicros = INT64_MAX / 1000;
-    trace.timeout_ns = std::min(*request.parameters.timeout_micros, kMostMicros) * 1000;
+    trace.set_timeout(std::min(*request.parameters.timeout_micros, kMostMicros) * 1000);
   }
-  const auto check_time = [&] {
-    if (trace.timeout_ns > 0 && steady_ns() - trace.received_ns > trace.timeout_ns) {
-      throw ServeError(Code::kDeadlineExceeded, "the request has exceeded its parameter timeout");
-    }
-  };
-  check_time();
+  trace.check_timeout();
   run_signature(trace, signature, inputs, memory.outputs);
-  check_time();
+  trace.check_timeout();
   return write_answer(trace, request, output_parts, memory.outputs, out);
 }
 

@@ -8,6 +8,7 @@
 #include <keel/savedmodel/serving/base/json_reader.h>
 #include <keel/savedmodel/serving/base/json_text.h>
 #include <keel/savedmodel/serving/base/log.h>
+#include <keel/savedmodel/serving/base/memory_budget.h>
 #include <keel/savedmodel/serving/protocol/kserve_infer.h>
 #include <keel/savedmodel/serving/protocol/metrics_page.h>
 #include <keel/savedmodel/serving/protocol/model_lookup.h>
@@ -200,7 +201,10 @@ VersionHandle Router::find(const Target& target, bool kserve) const {
 // Answers a request that computes, and counts it.
 void Router::predict(const HttpRequest& request, const Target& target, Api api,
                      HttpResponse& response) {
-  RequestTrace trace = {.api = api, .received_ns = request.read_ns, .begin_ns = steady_ns()};
+  RequestTrace trace = {.api = api,
+                        .received_ns = request.read_ns,
+                        .begin_ns = steady_ns(),
+                        .deadline = request.deadline};
   Code code = Code::kOk;
   std::string memory;
   std::string_view json;  // of the body
@@ -212,6 +216,7 @@ void Router::predict(const HttpRequest& request, const Target& target, Api api,
       trace.deadline_ns = request.read_ns + timeout;
     }
     const std::string_view body = decoded_body(request, options_.body_bytes, memory);
+    const MemoryBudget::Scope budget(MemoryBudget::of_body(body.size()));
     size_t json_size = std::string_view::npos;
     json = body;
     if (api == Api::kInfer) {
@@ -244,10 +249,14 @@ void Router::predict(const HttpRequest& request, const Target& target, Api api,
     code = error.code;
     set_error(response, error.status, error.message);
     if (error.status == 413) metrics_.rejected_body.add();
-    if (error.code == Code::kDeadlineExceeded) metrics_.rejected_timeout.add();
+    if (error.code == Code::kDeadlineExceeded && trace.claim()) metrics_.rejected_timeout.add();
     if (error.status == 500) log_error("internal error: ", error.message);
   }
   shrink_request_memory();
+  if (!trace.claim()) {  // the client has been told of the time-out
+    code = Code::kDeadlineExceeded;
+    response.status = http_status_of(code);
+  }
   count_request(trace, code, target.name, repository_, metrics_);
 }
 
@@ -256,20 +265,40 @@ bool Router::computes(const HttpRequest& request) const {
   return request.path.find(':') != std::string_view::npos || request.path.ends_with("/infer");
 }
 
+// Finds what a prediction is for. Returns false for other requests.
+bool Router::parse_prediction(const HttpRequest& request, Target& target) {
+  if (request.method != HttpMethod::kPost) return false;
+  constexpr size_t kPrefix = 4;
+  if (equals_any_case(request.path.substr(0, kPrefix), "/v1/")) {
+    return target.parse_post(request.path);
+  }
+  Target::Action action = Target::Action::kMetadata;
+  target.api = Api::kInfer;
+  return request.path.starts_with(kModels) &&
+         target.parse_kserve(request.path.substr(kModels.size()), action) &&
+         action == Target::Action::kInfer;
+}
+
 std::shared_ptr<const void> Router::pin(const HttpRequest& request) const {
-  if (!computes(request)) return nullptr;
   try {
     Target target;
-    Target::Action action = Target::Action::kMetadata;
-    if (target.parse_post(request.path)) return find(target, false);
-    if (request.path.starts_with(kModels) &&
-        target.parse_kserve(request.path.substr(kModels.size()), action)) {
-      return find(target, true);
-    }
+    if (parse_prediction(request, target)) return find(target, target.api == Api::kInfer);
   } catch (const std::exception&) {
     // The request is answered with the error when it is complete.
   }
   return nullptr;
+}
+
+void Router::refused(const HttpRequest& request, int status) {
+  try {
+    Target target;
+    if (!parse_prediction(request, target)) return;
+    RequestTrace trace = {.api = target.api, .received_ns = request.read_ns};
+    trace.version = std::static_pointer_cast<const ModelVersion>(request.pinned);
+    count_request(trace, code_of_http(status), target.name, repository_, metrics_);
+  } catch (const std::exception& error) {
+    log_error("a refused request is not counted: ", error.what());
+  }
 }
 
 void Router::handle(const HttpRequest& request, HttpResponse& response) {

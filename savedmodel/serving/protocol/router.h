@@ -30,6 +30,7 @@ class Router : public HttpHandler {
   // Returns the version that a prediction is for, or null.
   std::shared_ptr<const void> pin(const HttpRequest& request) const override;
   void handle(const HttpRequest& request, HttpResponse& response) override;
+  void refused(const HttpRequest& request, int status) override;
 
   // From now on the server is not ready.
   void begin_drain() { draining_ = true; }
@@ -37,6 +38,7 @@ class Router : public HttpHandler {
 
  private:
   struct Target;
+  static bool parse_prediction(const HttpRequest& request, Target& target);
   void route(const HttpRequest& request, HttpResponse& response);
   void route_tfs(const HttpRequest& request, HttpResponse& response);
   void route_kserve(const HttpRequest& request, HttpResponse& response);

@@ -38,7 +38,7 @@ label { font-size: .85em; color: var(--dim); }
 select { max-width: 24rem; text-overflow: ellipsis; }
 textarea, pre { width: 100%; box-sizing: border-box; font: 13px/1.45 ui-monospace, monospace; color: inherit;
   background: var(--box); border: 1px solid var(--line); border-radius: .4rem; padding: .7rem; margin: 0; }
-textarea { height: 12rem; resize: vertical; }
+textarea { height: 14rem; resize: vertical; }
 pre { overflow: auto; max-height: 20rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre:empty { display: none; } pre.failed { color: var(--bad); }
 button, select { font: inherit; padding: .25rem .7rem; border-radius: .4rem; border: 1px solid var(--line);
@@ -76,10 +76,10 @@ function read_metrics(text) {
   const out = {sums: new Map(), buckets: new Map(), version: ""};
   const add = (name, value) => out.sums.set(name, (out.sums.get(name) || 0) + value);
   for (const line of text.split("\n")) {
-    const m = /^([\w:]+)\{(.*)\} (\S+)$/.exec(line);
+    const m = /^([\w:]+)(?:\{(.*)\})? (\S+)$/.exec(line);
     if (!m) continue;
     const labels = {}, value = Number(m[3]);
-    for (const [, name, quoted] of m[2].matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[name] = quoted.replace(/\\(.)/g, "$1");
+    for (const [, name, quoted] of (m[2] || "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[name] = quoted.replace(/\\(.)/g, "$1");
     const latency = /^:tensorflow:serving:request_latency_(bucket|sum|count)$/.exec(m[1]);
     if (latency && latency[1] === "bucket") {
       const at = key(labels.model_name, labels.le);
@@ -89,6 +89,8 @@ function read_metrics(text) {
     } else if (m[1] === ":tensorflow:serving:request_count") {
       add(key("requests", labels.model_name), value);
       if (labels.status !== "OK") add(key("errors", labels.model_name), value);
+    } else if (["keel_connections", "keel_pending_requests", "keel_rejected_total"].includes(m[1])) {
+      add(m[1], value);
     } else if (m[1] === "keel_build_info") {
       out.version = labels.version;
     } else {
@@ -211,7 +213,10 @@ async function refresh() {
     if (history.length > kept) history.shift();
     $("ready").textContent = ready.ok ? "ready" : "not ready";
     $("ready").className = "pill " + (ready.ok ? "good" : "bad");
-    $("summary").textContent = (now.version ? `version ${now.version}, ` : "") + `${models.length} model${models.length === 1 ? "" : "s"}`;
+    const total = name => now.sums.get(name) || 0, plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+    $("summary").textContent = [now.version && `version ${now.version}`, plural(models.length, "model"),
+      ...(page.ok ? [plural(total("keel_connections"), "connection"), `${total("keel_pending_requests")} pending`] : []),
+      total("keel_rejected_total") && plural(total("keel_rejected_total"), "request") + " refused"].filter(Boolean).join(", ");
     $("metrics").hidden = !page.ok;
     const body = document.createElement("tbody"), then = history.length > 1 ? history[0] : undefined;
     for (const model of models) show_model(body, model, now, then);

@@ -44,7 +44,7 @@ void read_strings(const RequestTensor& tensor, std::string_view bytes, int64_t c
 
 }  // namespace
 
-std::vector<int64_t>* TensorCollector::integers_of(const PartInfo& part) {
+IntegerList* TensorCollector::integers_of(const PartInfo& part) {
   InputValues& input = inputs_[part.tensor];
   switch (part.part) {
     case TensorPart::kRowSplits:
@@ -60,8 +60,8 @@ std::vector<int64_t>* TensorCollector::integers_of(const PartInfo& part) {
   return nullptr;
 }
 
-std::vector<int64_t>* TensorCollector::begin_integers(const RequestTensor& tensor) {
-  std::vector<int64_t>* const out = integers_of(*tensor.part);
+IntegerList* TensorCollector::begin_integers(const RequestTensor& tensor) {
+  IntegerList* const out = integers_of(*tensor.part);
   if (out != nullptr && tensor.is_row_ends) out->push_back(0);
   return out;
 }
@@ -132,7 +132,7 @@ void TensorCollector::add_binary(const RequestTensor& tensor, std::string_view b
     fail_tensor(tensor, " has ", bytes.size(), " bytes of binary data, but the shape needs ", count,
                 " values of ", element, " bytes");
   }
-  if (std::vector<int64_t>* const integers = begin_integers(tensor)) {
+  if (IntegerList* const integers = begin_integers(tensor)) {
     const size_t before = integers->size();
     integers->resize(before + static_cast<size_t>(count));
     if (count > 0) std::memcpy(integers->data() + before, bytes.data(), bytes.size());
@@ -148,7 +148,7 @@ void TensorCollector::add_binary(const RequestTensor& tensor, std::string_view b
 void TensorCollector::close(const RequestTensor& tensor) {
   const PartInfo& part = *tensor.part;
   InputValues& input = values_of(tensor);
-  const std::vector<int64_t>* const integers = integers_of(part);
+  const IntegerList* const integers = integers_of(part);
   const int64_t count =
       integers == nullptr ? input.count() : std::ssize(*integers) - (tensor.is_row_ends ? 1 : 0);
   if (const int64_t needed = size_of_shape(tensor); needed != count) {
@@ -156,7 +156,7 @@ void TensorCollector::close(const RequestTensor& tensor) {
   }
   if (part.part == TensorPart::kDense ||
       (part.part == TensorPart::kValues && input.info().spec.layout == Layout::kRagged)) {
-    input.dims = tensor.shape;
+    input.dims.assign(tensor.shape.begin(), tensor.shape.end());
     return;
   }
   const bool fits = std::ranges::equal(part.shape, tensor.shape, [](int64_t needed, int64_t dim) {

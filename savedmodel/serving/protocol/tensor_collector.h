@@ -16,7 +16,7 @@ namespace keel::serving {
 // One tensor of a request.
 struct RequestTensor {
   std::string name = {};
-  std::vector<int64_t> shape = {};
+  IntegerList shape = {};
   const PartInfo* part = nullptr;  // what find() has found
   bool is_row_ends = false;        // in place of row_splits
 };
@@ -43,7 +43,7 @@ class TensorCollector {
 
   // Where the values of a tensor go: into a list if they are row splits, indices or a shape, else
   // into the values of the input. `begin_integers` returns null in the second case.
-  std::vector<int64_t>* begin_integers(const RequestTensor& tensor);
+  IntegerList* begin_integers(const RequestTensor& tensor);
   InputValues& values_of(const RequestTensor& tensor) { return inputs_[tensor.part->tensor]; }
 
   // Takes all values of a tensor as bytes: numbers little-endian and row-major, each string after
@@ -57,7 +57,7 @@ class TensorCollector {
   void finish();
 
  private:
-  std::vector<int64_t>* integers_of(const PartInfo& part);
+  IntegerList* integers_of(const PartInfo& part);
 
   const std::vector<PartInfo>& parts_;
   std::vector<bool> used_;

@@ -143,7 +143,7 @@ void finish_ragged_rows(InputValues& to) {
 }
 
 // Reads the places of one value or of all values of a row, each of `width` numbers.
-void read_places(JsonReader& json, int64_t row, int width, std::vector<int64_t>& to) {
+void read_places(JsonReader& json, int64_t row, int width, IntegerList& to) {
   json.enter_array();
   while (json.next_element()) {
     to.push_back(row);
@@ -289,7 +289,7 @@ void read_element(JsonReader& json, InputValues& to, bool allows_base64) {
   for_type(to.dtype(), [&]<class T>(const T&) { read_one<T>(json, to, allows_base64); });
 }
 
-void read_integers(JsonReader& json, std::vector<int64_t>& to, bool nested) {
+void read_integers(JsonReader& json, IntegerList& to, bool nested) {
   json.enter_array();
   while (json.next_element()) {
     if (nested && json.kind() == JsonKind::kArray) {

@@ -24,6 +24,6 @@ void read_column(JsonReader& json, InputValues& to);
 // Reads numbers in lists that are nested in any way, for KServe v2.
 void read_flat(JsonReader& json, InputValues& to);
 // Reads a flat list of integers, or nested in any way if `nested`. Appends to `to`.
-void read_integers(JsonReader& json, std::vector<int64_t>& to, bool nested = false);
+void read_integers(JsonReader& json, IntegerList& to, bool nested = false);
 
 }  // namespace keel::serving

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/serving/protocol/value_writer.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include <keel/framework/base/dtype.h>
 #include <keel/savedmodel/serving/base/base64.h>
@@ -117,8 +118,9 @@ void append_row(std::string& out, const RunOutputs::Output& output, int64_t row)
     }
     case Layout::kSparse: {
       const auto rank = static_cast<int64_t>(dims.size());
-      int64_t begin = 0;
-      while (begin < view.values && view.indices[begin * rank] < row) ++begin;
+      const auto places = std::views::iota(int64_t{0}, view.values);
+      const auto row_of = [&](int64_t place) { return view.indices[place * rank]; };
+      const int64_t begin = std::ranges::lower_bound(places, row, {}, row_of) - places.begin();
       int64_t end = begin;
       out += "{\"indices\": [";
       for (; end < view.values && view.indices[end * rank] == row; ++end) {

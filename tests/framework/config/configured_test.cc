@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include <keel/framework/config/configured.h>
 
-#include <keel/framework/config/registry.h>
+#include <gtest/gtest.h>
 
 namespace keel::configured_test {
 

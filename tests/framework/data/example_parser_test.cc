@@ -174,7 +174,8 @@ TEST(ExampleParserTest, TheFirstInvalidExampleIsNamed) {
 TEST(ExampleParserTest, MalformedBytesAreErrors) {
   const std::string good = example(entry("x", packed_ints("\5")));
   EXPECT_EQ(error<ValueError>({good, "\x0A\x05"}, fixed_int()),
-            "parse_example: example 1: the bytes are not a tf.Example");
+            "parse_example: example 1: the bytes are not a tf.Example; pass the bytes of "
+            "SerializeToString() or serialize_example()");
   const std::string too_long(11, '\x80');
   for (const std::string& bytes :
        {std::string("x"), std::string("\x08\x01"), std::string("\x0A"), std::string("\x00", 1),

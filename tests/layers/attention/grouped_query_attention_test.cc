@@ -1,7 +1,8 @@
+#include <keel/layers/attention/grouped_query_attention.h>
+
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/functional/functional.h>
 
 #include "tests/support/layer_contract.h"

@@ -356,9 +356,10 @@ TEST(TPUEmbeddingTest, ATooLargeTableIsAnErrorWithNameShapeAndBytes) {
   TPUStrategy tpu({.num_cores = 1});
   // Rows have four floats and, on cores, four of Adagrad's accumulators: 2^54 and 2^55 bytes.
   EXPECT_THAT(error_under(cpu), HasSubstr("users"));
-  EXPECT_THAT(error_under(cpu), HasSubstr("(1125899906842624, 4) needs 18014398509481984 bytes"));
+  EXPECT_THAT(error_under(cpu),
+              HasSubstr("(1125899906842624, 4) requires 18014398509481984 bytes"));
   EXPECT_THAT(error_under(tpu), HasSubstr("table 'users' with 1 slots: shape (1125899906842624, 4) "
-                                          "needs 36028797018963968 bytes"));
+                                          "requires 36028797018963968 bytes"));
 }
 
 TEST(TPUEmbeddingTest, MeetsTheContractOfLayers) {

@@ -144,15 +144,6 @@ TEST(KerasKeysTest, UnsupportedOptionsAreNamed) {
   EXPECT_THAT(message, HasSubstr("head"));
   EXPECT_THAT(message, HasSubstr("lora_rank"));
   EXPECT_THROW(read("BatchNormalization", R"({"synchronized": true})"), NotImplementedError);
-  EXPECT_THROW(read("CategoryEncoding", R"({"num_tokens": 2, "sparse": true})"),
-               NotImplementedError);
-}
-
-TEST(KerasKeysTest, LambdaIsRejectedByName) {
-  EXPECT_THAT(message_of<NotImplementedError>([&] {
-                read("Lambda", R"({"name": "twice", "function": ["4wEAAA==", null, null]})");
-              }),
-              HasSubstr("Lambda twice"));
 }
 
 TEST(KerasKeysTest, NamesThatOnlyKeras2HasAreRead) {

@@ -39,6 +39,17 @@ TEST(DiscretizationTest, AdaptUsesQuantiles) {
   EXPECT_EQ(layer(samples()).to_vector<int64_t>(), (Bins{0, 2, 3, 2, 1, 3, 3, 1}));
 }
 
+TEST(DiscretizationTest, AdaptReadsTheFirstBatches) {
+  const auto batches =
+      data::Dataset::from_tensor_slices(Tensor::from<float>({1, 2, 90, 99}, {4})).batch(2);
+  const layers::Discretization all({.num_bins = 2}), some({.num_bins = 2}), same({.num_bins = 2});
+  all->adapt(batches);
+  some->adapt(batches, 1);
+  same->adapt(Tensor::from<float>({1, 2}, {2}));
+  EXPECT_EQ(some->bin_boundaries(), same->bin_boundaries());
+  EXPECT_NE(some->bin_boundaries(), all->bin_boundaries());
+}
+
 TEST(DiscretizationTest, QuantilesAreInterpolated) {
   const Discretization layer({.num_bins = 2});
   layer->adapt(
@@ -70,6 +81,15 @@ TEST(DiscretizationTest, AcceptsRaggedIntegers) {
   const Discretization layer({.bin_boundaries = {{2}}});
   const auto y = layer(Tensors(RaggedTensor::from_rows<int32_t>({{1, 2}, {}}))).leaf().ragged();
   EXPECT_EQ(y.values.to_vector<int64_t>(), (Bins{0, 1}));
+}
+
+TEST(DiscretizationTest, EncodingsMayBeSparse) {
+  const layers::Discretization layer(
+      {.bin_boundaries = {{0, 1}}, .output_mode = "one_hot", .sparse = true});
+  const SparseTensor y = layer(Tensors(Tensor::from<float>({.5, -1}, {2, 1}))).leaf().sparse();
+  EXPECT_EQ(y.dense_shape, Shape({2, 3}));
+  EXPECT_EQ(y.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1, 0}));
+  EXPECT_THROW(layers::Discretization({.bin_boundaries = {{0}}, .sparse = true}), ValueError);
 }
 
 TEST(DiscretizationTest, RejectsInvalidOptions) {

@@ -104,6 +104,23 @@ TEST(HashingTest, EncodesAsLookupsDo) {
   EXPECT_EQ(std::ranges::max(y.data<float>()), 2);
 }
 
+TEST(HashingTest, SparseEncodingsEqualDenseOnes) {
+  const Tensor words = Tensor::from<std::string>({"a", "a", "b", "c"}, {2, 2});
+  const SparseTensor y =
+      Hashing({.num_bins = 1000, .output_mode = "count", .sparse = true})(Tensors(words))
+          .leaf()
+          .sparse();
+  const Tensor dense = Hashing({.num_bins = 1000, .output_mode = "count"})(words);
+  ASSERT_EQ(y.dense_shape, Shape({2, 1000}));
+  ASSERT_EQ(y.indices.shape(), Shape({3, 2}));
+  for (int64_t i = 0; i < 3; ++i) {
+    const int64_t at =
+        y.indices.data<int64_t>()[2 * i] * 1000 + y.indices.data<int64_t>()[2 * i + 1];
+    EXPECT_EQ(y.values.data<float>()[i], dense.data<float>()[at]);
+  }
+  EXPECT_THROW(Hashing({.num_bins = 3, .sparse = true}), ValueError);
+}
+
 TEST(HashingTest, RejectsInvalidOptionsAndInputs) {
   EXPECT_THROW(Hashing({.num_bins = 0}), ValueError);
   EXPECT_THROW(Hashing({.num_bins = 1, .mask_value = ""}), ValueError);

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/registry.h>
 
+#include "tests/support/files.h"
 #include "tests/support/layer_contract.h"
+#include "tests/support/temporary_folder.h"
 
 namespace keel::integer_lookup_test {
 
@@ -44,10 +47,40 @@ TEST(IntegerLookupTest, InvertReturnsIntegers) {
   EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0, 1}, {3})).to_vector<int64_t>(), (Ids{42, -1, 12}));
 }
 
+TEST(IntegerLookupTest, InvertReturnsTheDtypeOfTheVocabulary) {
+  const IntegerLookup lookup(
+      {.vocabulary = {{7, 9}}, .invert = true, .vocabulary_dtype = DType::kInt32});
+  EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0}, {2})).to_vector<int32_t>(),
+            (std::vector<int32_t>{9, -1}));
+  EXPECT_EQ(lookup->get_config()["vocabulary_dtype"], Config("int32"));
+  EXPECT_THROW(IntegerLookup({.vocabulary_dtype = DType::kFloat32}), ValueError);
+}
+
 TEST(IntegerLookupTest, AdaptSortsByFrequencyThenByDescendingValue) {
   const IntegerLookup lookup({.mask_token = 0});
   lookup->adapt(Tensor::from<int64_t>({0, 0, 5, 7, 7, 9}, {6}));
   EXPECT_EQ(lookup->get_vocabulary(), (Ids{0, -1, 7, 9, 5}));
+}
+
+TEST(IntegerLookupTest, VocabulariesMayBeReadFromFiles) {
+  const testing_support::TemporaryFolder folder;
+  testing_support::write_bytes(folder / "ids.txt", "7\n-3\r\n\n");
+  const IntegerLookup lookup({.vocabulary = read_vocabulary<int64_t>(folder / "ids.txt")});
+  EXPECT_EQ(lookup->get_vocabulary(false), (std::vector<int64_t>{7, -3}));
+  EXPECT_EQ(read_vocabulary<std::string>(folder / "ids.txt"),
+            (std::vector<std::string>{"7", "-3"}));
+  testing_support::write_bytes(folder / "words.txt", "7\nseven");
+  EXPECT_THROW(read_vocabulary<int64_t>(folder / "words.txt"), ValueError);
+  EXPECT_THROW(read_vocabulary<int64_t>(folder / "none.txt"), IoError);
+}
+
+TEST(IntegerLookupTest, ConfigsMustNotNameFiles) {
+  for (const char* class_name : {"IntegerLookup", "StringLookup", "TextVectorization"}) {
+    const Config config = Config::dict({{"name", "ids"}, {"vocabulary", "/etc/hostname"}});
+    EXPECT_THROW(
+        layers::deserialize(Config::dict({{"class_name", class_name}, {"config", config}})),
+        ValueError);
+  }
 }
 
 TEST(IntegerLookupTest, RejectsOtherDtypes) {

@@ -96,6 +96,15 @@ TEST(StringLookupTest, AdaptDropsSpecialAndExcessWords) {
   EXPECT_EQ(lookup->get_vocabulary(), (Words{"", "[UNK]", "c"}));
 }
 
+TEST(StringLookupTest, AdaptReadsTheFirstBatches) {
+  const auto batches = data::Dataset::from_tensor_slices(strings({"a", "b", "c", "c"})).batch(2);
+  const StringLookup lookup({});
+  lookup->adapt(batches, 1);
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "b", "a"}));
+  lookup->adapt(batches);
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "c", "b", "a"}));
+}
+
 TEST(StringLookupTest, RaggedAndSparseInputsKeepTheirStructure) {
   const StringLookup lookup({.vocabulary = {{"a", "b"}}});
   const RaggedTensor rows = RaggedTensor::from_rows<std::string>({{"b", "z"}, {}, {"a"}});
@@ -135,6 +144,31 @@ TEST(StringLookupTest, TfIdfScalesCountsByTheWeightsOfWords) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 0.5, 3}));
   const auto copy = layers::deserialize(layers::serialize(*lookup));
   EXPECT_EQ(copy(strings({"z", "a"})).to_vector<float>(), (std::vector<float>{1, 0.5, 0}));
+}
+
+TEST(StringLookupTest, EncodingsMayBeSparse) {
+  const auto lookup = [](const std::string& mode, bool sparse) {
+    return StringLookup(
+        {.mask_token = "",
+         .vocabulary = {{"a", "b"}},
+         .output_mode = mode,
+         .idf_weights = mode == "tf_idf" ? std::optional(std::vector<double>{2, 4}) : std::nullopt,
+         .sparse = sparse});
+  };
+  const Tensor x = Tensor::from<std::string>({"b", "z", "b", "", "a", ""}, {2, 3});
+  const SparseTensor counts = lookup("count", true)(Tensors(x)).leaf().sparse();
+  EXPECT_EQ(counts.dense_shape, Shape({2, 3}));
+  EXPECT_EQ(counts.indices.to_vector<int64_t>(), (Ids{0, 0, 0, 2, 1, 1}));
+  EXPECT_EQ(counts.values.to_vector<float>(), (std::vector<float>{1, 2, 1}));
+  EXPECT_EQ(lookup("tf_idf", true)(Tensors(x)).leaf().sparse().values.to_vector<float>(),
+            (std::vector<float>{3, 8, 2}));
+  EXPECT_EQ(lookup("tf_idf", false)(x).to_vector<float>(), (std::vector<float>{3, 0, 8, 0, 2, 0}));
+  EXPECT_THROW(lookup("int", true), ValueError);
+}
+
+TEST(StringLookupTest, OtherEncodingsAreNotSupported) {
+  EXPECT_NO_THROW(StringLookup({.encoding = "utf-8"}));
+  EXPECT_THROW(StringLookup({.encoding = "utf-16"}), NotImplementedError);
 }
 
 TEST(StringLookupTest, TfIdfAcceptsWeightsOfSpecialTokens) {

@@ -156,6 +156,38 @@ TEST(CustomStepTest, BatchMetricsAccumulateUnlessReset) {
   EXPECT_EQ(model->metrics().size(), 0u);
 }
 
+// A layer that measures its inputs whenever it is called.
+class MeasuringLayer final : public Layer {
+ public:
+  explicit MeasuringLayer(metrics::Mean mean) : Layer("Measuring"), mean_(std::move(mean)) {}
+
+ private:
+  Tensors call(const Tensors& inputs, const CallContext&) override {
+    if (!any_symbolic(inputs)) mean_->update_state(inputs.tensor());
+    return inputs;
+  }
+  const metrics::Mean mean_;
+};
+
+TEST(CustomStepTest, AddedMetricsAreReportedAndReset) {
+  under_each_strategy([] {
+    const metrics::Mean mean({.name = "input_mean"});
+    const Sequential model(
+        {.layers = {make_layer<MeasuringLayer>(mean), layers::Dense({.units = 1})}});
+    model->add_metric(mean);
+    EXPECT_THROW(model->add_metric(metrics::Mean({.name = "input_mean"})), ValueError);
+    model->compile(options());
+    EXPECT_EQ(model->metrics().size(), 2U);
+    EXPECT_THROW(model->add_metric(metrics::Mean({.name = "mae"})), ValueError);
+    const Tensor x = Tensor::from<float>({1, 2, 3, 6}, {4, 1});
+    const FitOptions fit = {.epochs = 2, .batch_size = 4, .verbose = Verbose::kSilent};
+    EXPECT_EQ(model->fit(x, Tensor::zeros({4, 1}), fit).last().at("input_mean"), 3);
+    EXPECT_EQ(model->evaluate(x * 2, Tensor::zeros({4, 1}), {.verbose = Verbose::kSilent})
+                  .at("input_mean"),
+              6);
+  });
+}
+
 TEST(CustomStepTest, ReplicasMustReturnValuesOfTheSameNames) {
   struct Uneven final : Line {
     Uneven() : Line("Uneven") {}

@@ -1,5 +1,5 @@
 // Tests layers/callbacks/learning_rate_scheduler.cc, layers/training/callback.cc,
-// internal/callback_list.cc, batch_validation.cc and trainer.cc.
+// internal/callback_list.cc, batch_validation.cc, fit_loop.cc and trainer.cc.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -491,6 +491,11 @@ TEST(FitTest, LayersAreFoundByName) {
   const Sequential model({.layers = {layers::Dense({.units = 1, .name = "head"})}});
   EXPECT_EQ(model->get_layer("head")->class_name(), "Dense");
   EXPECT_THROW(model->get_layer("tail"), ValueError);
+  const int64_t last = std::ssize(model->layers()) - 1;
+  EXPECT_EQ(model->get_layer(0), model->layers()[0]);
+  EXPECT_EQ(model->get_layer(-1), model->layers()[last]);
+  EXPECT_THROW(model->get_layer(last + 1), ValueError);
+  EXPECT_THROW(model->get_layer(-last - 2), ValueError);
 }
 
 TEST(FitTest, UseAfterTheStrategyIsDestroyedIsAnError) {

@@ -76,7 +76,7 @@ TEST(LazyRowsEdgesTest, AStepThatRunsOutOfMemoryChangesNothing) {
       const OptimizerHandle optimizer = make(lazy);
       const Variable of = table(512, 16);
       optimizer->apply_gradients({one_row(of, 0)}, {of});
-      const std::vector<Gradient> next = {rows_from(of, 1, 64)};  // of 4096 bytes in total
+      const std::vector<Gradient> next = {rows_from(of, 1, 64)};  // 4096 bytes in total
       for (const int64_t bytes : {1, 600, 1500, 4000}) {
         const MemoryLimit limit(bytes);
         EXPECT_THROW(optimizer->apply_gradients(next, {of}), ValueError) << bytes;

@@ -19,7 +19,7 @@ using testing_support::TemporaryFolder;
 
 constexpr int kCpu = 0, kV0 = -1;
 
-// How the tables are held: as variables (kCpu), as variables under a TPUStrategy (kV0), or in an
+// The storage of the tables: as variables (kCpu), as variables under a TPUStrategy (kV0), or in an
 // engine of hosts x cores.
 struct Holder {
   int hosts = kCpu;

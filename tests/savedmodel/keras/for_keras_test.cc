@@ -121,19 +121,138 @@ void expect_refused(const char* feature, const char* reason, Fn fn) {
   EXPECT_THAT(message, HasSubstr(reason));
 }
 
-TEST(ForKerasTest, UnsupportedFeaturesAreRejectedWithTheirReason) {
-  expect_refused("'seen'", "mean", [] { keras_model_of(*pooled("mean", true)); });
-
-  const auto ragged = [](const FeatureConfig& feature) {
-    const RaggedTensor ids = layers::ragged_input({.dtype = DType::kInt64, .name = "ids"});
-    const TPUEmbedding embedding({.feature_config = {{"group", {{"ids", feature}}}}});
-    const Tensors inputs = {{"group", {{"ids", ids}}}};
-    return Functional({.inputs = inputs, .outputs = embedding(inputs)["group"]["ids"]});
+// A model with one ragged or sparse feature "seen" and, if `weighted`, its weights "times".
+Functional model_of(const FeatureConfig& feature, bool is_ragged, bool weighted) {
+  const InputOptions of_ids = {.shape = {kUnknown}, .dtype = DType::kInt64, .name = "seen"};
+  const InputOptions of_weights = {.shape = {kUnknown}, .name = "times"};
+  const auto make = [&](const InputOptions& options) {
+    return is_ragged ? TensorLike(layers::ragged_input(options))
+                     : TensorLike(layers::sparse_input(options));
   };
-  expect_refused("'group/ids'", "ragged", [&] { keras_model_of(*ragged({.table = table("t")})); });
-  expect_refused("'group/ids'", "invalid ids", [&] {
-    keras_model_of(*ragged({.table = table("t"), .id_policy = IdPolicy::ignore()}));
-  });
+  const TPUEmbedding embedding({.feature_config = {{"seen", feature}}, .name = "embedding"});
+  const TensorLike ids = make(of_ids);
+  Tensors inputs = {{"seen", ids}};
+  TPUEmbeddingCallOptions options;
+  if (weighted) {
+    const TensorLike weights = make(of_weights);
+    options.weights = Nest<std::optional<TensorLike>>{{"seen", std::optional<TensorLike>(weights)}};
+    inputs = {{"seen", ids}, {"times", weights}};
+  }
+  const Tensors found = embedding(Tensors{{"seen", ids}}, options);
+  return Functional({.inputs = inputs, .outputs = found["seen"], .name = "m"});
+}
+
+// Rows of 2, 0 and 3 values.
+TensorLike rows_of(const Tensor& values, bool is_ragged) {
+  if (!is_ragged) return sparse(values);
+  return RaggedTensor{.values = values, .row_splits = Tensor::from<int64_t>({0, 2, 2, 5}, {4})};
+}
+
+TEST(ForKerasTest, FeaturesOfUnknownLengthReadPaddedIds) {
+  const TemporaryFolder folder;
+  const Tensor ids = Tensor::from<int64_t>({6, 1, 2, 2, 5}, {5});
+  const std::vector<float> weights = {1, 2, 0.5, 3, 1};
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    for (const bool is_ragged : {false, true}) {
+      for (const bool weighted : {false, true}) {
+        SCOPED_TRACE(str(combiner, is_ragged ? " ragged" : " sparse", weighted ? " weighted" : ""));
+        const Functional model = model_of({.table = table("items", combiner)}, is_ragged, weighted);
+        Tensors features = {{"seen", rows_of(ids, is_ragged)}};
+        Tensors padded = {{"seen", dense({6, 1, 2, 2, 5}).cast(DType::kInt64)},
+                          {weighted ? "times" : "seen_weights",
+                           dense(weighted ? weights : std::vector<float>(5, 1))}};
+        if (weighted) {
+          features = {{"seen", features["seen"]},
+                      {"times", rows_of(Tensor::from<float>(weights, {5}), is_ragged)}};
+        }
+        const std::vector<float> expected = values_of(model(features));
+        for (const char* name : {"a.keras", "a.h5"}) {
+          save_model(model, folder / name, {.for_keras = true});
+          const ModelHandle same = load_model(folder / name);
+          for (const auto& layer : same->layers()) EXPECT_NE(layer->class_name(), "TPUEmbedding");
+          expect_near(values_of(same(padded)), expected, {.absolute = 1e-6});
+        }
+      }
+    }
+  }
+}
+
+// Adding 1000 to all rows adds 1000 to their mean: the division is exact up to rounding.
+TEST(ForKerasTest, TheMeanOfWeightedRowsIsExactForLargeRowsAndAnyWeights) {
+  const Functional model = model_of({.table = table("items", "mean")}, true, true);
+  const auto& embedding = dynamic_cast<TPUEmbeddingLayer&>(*model->get_layer("embedding"));
+  std::vector<float> large;
+  for (int i = 0; i < 14; ++i) large.push_back(1000 + static_cast<float>(i));
+  const auto tables = embedding.embedding_tables();
+  model->trainable_variables()[0].assign(Tensor::from<float>(large, tables[0].second.shape()));
+  const ModelHandle same = keras_model_of(*model);
+  for (const float scale : {1e-3F, 1.0F, 1e4F}) {
+    const std::vector<float> weights = {scale, 2 * scale, scale, 3 * scale, scale};
+    const std::vector<float> expected = values_of(
+        model(Tensors{{"seen", rows_of(Tensor::from<int64_t>({6, 1, 2, 2, 5}, {5}), true)},
+                      {"times", rows_of(Tensor::from<float>(weights, {5}), true)}}));
+    expect_near(values_of(same(Tensors{{"seen", dense({6, 1, 2, 2, 5}).cast(DType::kInt64)},
+                                       {"times", dense(weights)}})),
+                expected, {.absolute = 1e-3});
+  }
+}
+
+TEST(ForKerasTest, SequencesArePaddedWithZeros) {
+  const TemporaryFolder folder;
+  const Tensor ids = Tensor::from<int64_t>({6, 1, 2, 2, 5}, {5});
+  for (const bool is_ragged : {false, true}) {
+    const Functional model =
+        model_of({.table = table("items"), .max_sequence_length = 3}, is_ragged, false);
+    const std::vector<float> expected =
+        values_of(model(Tensors{{"seen", rows_of(ids, is_ragged)}}));
+    ASSERT_EQ(expected.size(), 18U);
+    save_model(model, folder / "a.keras", {.for_keras = true});
+    EXPECT_EQ(values_of(load_model(folder / "a.keras")(
+                  Tensors{{"seen", dense({6, 1, 2, 2, 5}).cast(DType::kInt64)},
+                          {"seen_weights", dense({1, 1, 1, 1, 1})}})),
+              expected);
+  }
+}
+
+TEST(ForKerasTest, InvalidIdsThatAreIgnoredHaveTheWeightZero) {
+  const FeatureConfig feature = {.table = table("items", "mean"), .id_policy = IdPolicy::ignore()};
+  const Functional model = model_of(feature, true, false);
+  const Tensors features = {
+      {"seen", rows_of(Tensor::from<int64_t>({6, 700, -1, 2, 5}, {5}), true)}};
+  expect_near(
+      values_of(keras_model_of(*model)(Tensors{{"seen", dense({6, 0, 0, 2, 5}).cast(DType::kInt64)},
+                                               {"seen_weights", dense({1, 0, 0, 1, 1})}})),
+      values_of(model(features)), {.absolute = 1e-6});
+
+  const Tensor user = layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "user"});
+  const TPUEmbedding embedding({.feature_config = {{"user", feature}}, .name = "e"});
+  const Functional of_dense(
+      {.inputs = Tensors{{"user", user}}, .outputs = embedding(Tensors{{"user", user}})["user"]});
+  EXPECT_EQ(values_of(keras_model_of(*of_dense)(
+                Tensors{{"user", Tensor::from<int64_t>({1, 0, 3, 4}, {2, 2})},
+                        {"user_weights", Tensor::from<float>({1, 0, 1, 1}, {2, 2})}})),
+            values_of(of_dense(Tensors{{"user", Tensor::from<int64_t>({1, 9, 3, 4}, {2, 2})}})));
+}
+
+TEST(ForKerasTest, InvalidIdsWithADefaultRowAreReplacedBeforehand) {
+  const Functional model =
+      model_of({.table = table("items", "sum"), .id_policy = IdPolicy::use_row(4)}, true, false);
+  expect_near(
+      values_of(keras_model_of(*model)(Tensors{{"seen", dense({6, 4, 4, 2, 5}).cast(DType::kInt64)},
+                                               {"seen_weights", dense({1, 1, 1, 1, 1})}})),
+      values_of(
+          model(Tensors{{"seen", rows_of(Tensor::from<int64_t>({6, 700, -1, 2, 5}, {5}), true)}})),
+      {.absolute = 1e-6});
+}
+
+TEST(ForKerasTest, AnInputOfTwoLengthsIsRejectedWithTheFeature) {
+  const RaggedTensor ids = layers::ragged_input({.dtype = DType::kInt64, .name = "ids"});
+  const TPUEmbedding embedding(
+      {.feature_config = {{"all", FeatureConfig{.table = table("a")}},
+                          {"few", FeatureConfig{.table = table("b"), .max_sequence_length = 2}}}});
+  const Functional model(
+      {.inputs = TensorLike(ids), .outputs = embedding(Tensors{{"all", ids}, {"few", ids}})});
+  expect_refused("'few'", "another feature needs the same input", [&] { keras_model_of(*model); });
 }
 
 TEST(ForKerasTest, AModelOfKerasLayersIsSavedUnchanged) {

@@ -244,13 +244,14 @@ TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
             "Signature: feature 'more' feeds input 'more', which model ranker does not have");
   EXPECT_EQ(with("years", {.feature = FixedLenFeature{}, .input = "age"}),
             "Signature: input 'age' is fed by two features, 'age' and 'years'");
-  EXPECT_EQ(with("age", {.feature = VarLenFeature{DType::kFloat32}}),
-            "Signature: feature 'age' feeds input 'age', which needs a FixedLenFeature, received a "
-            "VarLenFeature");
+  EXPECT_EQ(
+      with("age", {.feature = VarLenFeature{DType::kFloat32}}),
+      "Signature: feature 'age' feeds input 'age', which requires a FixedLenFeature, received a "
+      "VarLenFeature");
   EXPECT_EQ(with("age", {.feature = FixedLenFeature{.shape = {2}}}),
             "Signature: feature 'age' feeds input 'age' of shape (?, 1), received (?, 2)");
   EXPECT_EQ(with("age", {.feature = FixedLenFeature{.dtype = DType::kString}}),
-            "Signature: feature 'age' feeds input 'age', which needs float32, received string");
+            "Signature: feature 'age' feeds input 'age', which requires float32, received string");
 }
 
 TEST(SignatureTest, SavingAnIncompatibleSignatureIsAnErrorThatNamesIt) {
@@ -269,7 +270,7 @@ TEST(SignatureTest, SavingAnIncompatibleSignatureIsAnErrorThatNamesIt) {
 TEST(SignatureTest, WrongInputsAreErrors) {
   const Signature serve{ModelHandle(ranker())};
   EXPECT_EQ(message_of<ValueError>([&] { serve({{"age", kAges}}); }),
-            "Signature: needs the inputs {age, id}, received {age: *}");
+            "Signature: requires the inputs {age, id}, received {age: *}");
   EXPECT_THROW(serve({{"age", kAges}, {"identity", kIds}}), ValueError);
   const Signature examples(ranker(), ranker_features());
   EXPECT_THROW(examples({{"serialized", ranker_examples()}}), ValueError);

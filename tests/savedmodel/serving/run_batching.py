@@ -7,6 +7,7 @@
 # group load: overload, the log and refused requests
 """
 import json
+import os
 import pathlib
 import random
 import re
@@ -278,6 +279,7 @@ def load_s167_overload():
         assert refused > 0
         least = number("KEEL_SERVING_OVERLOAD_PERCENT", 0)  # times are compared only on request
         assert overloaded * 100 >= least * best, (best, overloaded)
+        assert slow * 1e3 < float(os.environ.get("KEEL_SERVING_REFUSAL_MS", "inf")), slow
         assert server.metric('keel_rejected_total{reason="pending"}') == refused
 
 

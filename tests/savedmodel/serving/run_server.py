@@ -28,7 +28,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from harness import (FILES, KEEL, ROW, WORK, age, break_version, config, folder, fresh, in_threads, main, number,
+from harness import (FILES, KEEL, ROW, WORK, age, break_version, config, folder, fresh, in_threads, main, model_base, number,
                      refused, repeated, run, sanitized, serve, shop_server, slow_base, slow_body, slow_rows, step, value)
 from server import Server, publish, until
 
@@ -220,23 +220,57 @@ def folders_s026_at_most_16_ended_versions():
         until(lambda: sum(s == "END" for s in server.states("step").values()) == 16, 30, "16 ended ones")
         time.sleep(0.5)
         assert sum(s == "END" for s in server.states("step").values()) == 16
+        # The page of metrics has the same versions, so it does not grow either.
+        text = server.get("/metrics").text.decode()
+        assert text.count('state="END"') == 16, text.count('state="END"')
 
 
 def folders_s027_a_slow_copy():
-    for name in ("model.keras", "model.h5"):
-        base = folder("copy", 1)
+    """Both formats at a time, each in 50 pieces over 5 s, the last of which makes the file complete."""
+    subprocess.run([KEEL, "convert", step(2), WORK / "copied.h5"], check=True, capture_output=True)
+    pieces = 50
+
+    def copy(i):
+        name, source = (("model.keras", step(2)), ("model.h5", WORK / "copied.h5"))[i]
+        base, data = folder(f"copy_{i}", 1), source.read_bytes()
         with serve(base, "--max_num_load_retries=0") as server:
-            data = step(2).read_bytes()
             (base / "2").mkdir()
-            with open(base / "2" / "model.keras", "wb") as file:
-                for at in range(0, len(data), max(1, len(data) // 20)):
-                    file.write(data[at:at + max(1, len(data) // 20)])
-                    file.flush()
-                    time.sleep(0.1)
-                    assert server.states("step").get(2) in (None, "START", "LOADING", "AVAILABLE")
-            until(lambda: server.states("step").get(2) == "AVAILABLE", 5, "the copied version")
+            with open(base / "2" / name, "wb", buffering=0) as file:
+                for piece in range(pieces):
+                    states = server.states("step").get(2)
+                    assert states in (None, "START", "LOADING"), (name, piece, states)
+                    assert value(server.predict("step", [ROW])) == [1.0, 1.0]
+                    file.write(data[len(data) * piece // pieces:len(data) * (piece + 1) // pieces])
+                    time.sleep(5 / pieces if piece + 1 < pieces else 0)
+            until(lambda: server.states("step").get(2) == "AVAILABLE", 5, f"the copied {name}")
             assert value(server.predict("step", [ROW])) == [2.0, 2.0]
-        del name
+            assert server.metric('keel_model_loads_total{model="step",result="failed"}') == 0
+
+    in_threads(2, copy)()
+
+
+def folders_s027_renamed_over_while_it_loads():
+    """A file that is replaced again and again: what becomes AVAILABLE is one of the models, whole."""
+    base, stop = folder("replaced_often", 1), threading.Event()
+
+    def replace(_):
+        for i in range(10 ** 6):
+            if stop.is_set():
+                return
+            other = base / ".other"
+            shutil.copy(step(2 + i % 2), other)
+            other.rename(base / "2/model.keras")
+
+    with serve(base, "--max_num_load_retries=0", poll=0.02) as server:
+        (base / "2").mkdir()
+        shutil.copy(step(2), base / "2/model.keras")
+        join = in_threads(1, replace)
+        time.sleep(1)
+        assert server.states("step").get(2) in ("START", "LOADING", "AVAILABLE"), server.states("step")
+        stop.set()
+        join()
+        until(lambda: server.states("step").get(2) == "AVAILABLE", 10, "the version")
+        assert value(server.predict("step", [ROW])) in ([2.0, 2.0], [3.0, 3.0])
 
 
 def folders_s028_s031_rename_and_delete():
@@ -336,6 +370,16 @@ def folders_s009_s033_reload_and_labels():
         until(lambda: value(server.predict("other", [ROW])) == [3.0, 3.0], 10, "the new model")
         reload(server, text("latest {}", {}))
         assert server.predict("other", [ROW]).status == 404
+        # Another base path with the same number: its version replaces the old one, and none fails.
+        moved = folder("moved")
+        file.write_text(text("latest {}", {}).replace(str(base), str(moved)))
+        server.signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert value(server.predict("step", [ROW])) == [2.0, 2.0], "the old one stays until there is another"
+        assert server.get("/readyz").status == 200
+        publish(step(4), moved, 2)
+        until(lambda: value(server.predict("step", [ROW])) == [4.0, 4.0], 10, "the version of the new base path")
+        assert server.states("step") == {2: "AVAILABLE"}
     file = config("labels", text("all {}", {"stable": 1}))
     with Server(KEEL, f"--model_config_file={file}", "--model_config_file_poll_wait_seconds=1",
                 "--allow_version_labels_for_unavailable_models") as server:
@@ -566,6 +610,45 @@ def limits_s161_rows_and_headers():
         assert b" 431 " in out
 
 
+def limits_s162_memory_of_a_request():
+    """Bodies whose values take many times their bytes in memory: at most 8 times the body, and 400."""
+    size = number("KEEL_SERVING_BODY_MIB", 16) << 20
+    ones = [{"seen": [], "tags": [0.0]}]
+
+    def filled(begin, piece, end):
+        return begin + piece * ((size - len(begin) - len(end)) // len(piece)) + end
+
+    row = b'{"' + b'":1,"'.join(b"%x" % i for i in range(size // 100000 // 7)) + b'":1},'
+    bodies = {
+        "strings": ("kinds", "predict", filled(b'{"inputs": {"text": [["",', b'"",', b'""]]}}')),
+        "integers": ("kinds", "predict", filled(b'{"inputs": {"i64": [[0,', b"0,", b"0]]}}")),
+        "splits": ("same", "predict", filled(b'{"inputs": {"seen": {"row_splits": [0,', b"0,", b'0], "values": []}}}')),
+        "sparse": ("same", "predict", filled(b'{"instances": [{"seen": [], "tags": [0,', b"0,", b"0]}]}")),
+        "indices": ("same", "predict", filled(b'{"inputs": {"tags": {"indices": [[0,0],', b"[0,0],", b"[0,0]]}}}")),
+        "features": ("plain", "regress", filled(b'{"examples": [', row, b"{}]}")),
+        "context": ("plain", "regress", b'{"context": ' + row[:-1] + b', "examples": [' + b"{}," * 99998 + b"{}]}"),
+        "feature": ("plain", "regress", filled(b'{"examples": [{"a": ["",', b'"",', b'""]}]}'))}
+    text = "model_config_list {" + "".join(
+        f'config {{ name: "{m}" base_path: "{model_base(FILES / f"{m}.keras")}" }}' for m in ("kinds", "same", "plain")) + "}"
+    with Server(KEEL, f"--model_config_file={config('memory', text)}") as server:
+        assert server.request("POST", "/v1/models/same:predict", {"instances": ones}).status == 200
+        status = pathlib.Path(f"/proc/{server.process.pid}/status")
+        for name, (model, verb, body) in bodies.items():
+            for headers in ({}, {"Content-Encoding": "gzip"}) if name == "strings" else ({},):
+                pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # forgets the peak
+                before = server.rss_kib()
+                sent = gzip.compress(body, 1) if headers else body
+                answer = server.request("POST", f"/v1/models/{model}:{verb}", sent, headers)
+                peak = int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) - before
+                print(f"{name}: {len(body) >> 20} MiB, {answer.status}, {peak / 1024:.0f} MiB, "
+                      f"{peak * 1024 / max(len(body), size // 2):.1f} times; {answer.text[:90]}")
+                assert answer.status == 400, (name, answer.text[:500])
+                assert peak * 1024 <= 8 * max(len(body), size) or sanitized(), (name, peak)
+    # Values that need little for their size are not refused: 20,000 rows.
+    with Server(KEEL, "--model_name=step", f"--model_base_path={folder('limits', 1)}") as server:
+        assert server.predict("step", [ROW] * 20000).status == 200
+
+
 def limits_s163_time_out():
     base = slow_base()
     with Server(KEEL, "--model_name=slow", f"--model_base_path={base}", "--rest_api_timeout_in_ms=300",
@@ -596,6 +679,37 @@ def limits_s164_slow_clients():
             assert data == b"" or b" 408 " in data, data
         assert 0.8 < time.monotonic() - begin < 6
         assert server.metric('keel_rejected_total{reason="read_timeout"}') == 40
+
+
+def limits_s164_slow_readers():
+    """Clients that send a request and do not read its large answer: closed on time, and nobody waits for them."""
+    base = fresh("readers")
+    publish(FILES / "table.keras", base, 1)
+    with Server(KEEL, "--model_name=m", f"--model_base_path={base}", "--read_timeout_seconds=1",
+                "--rest_api_num_threads=1") as server:
+        body = json.dumps({"instances": [[i] for i in range(60000)]}).encode()
+        head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        whole = len(server.request("POST", "/v1/models/m:predict", body).text)
+        before, slow = server.descriptors(), []
+        for _ in range(5):
+            slow.append(socket.socket())
+            slow[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow[-1].connect(("127.0.0.1", server.port))
+            slow[-1].sendall(head + body)
+        until(lambda: server.metric("nv_inference_request_success{") == 6, 30, "all are answered")
+        until(lambda: server.descriptors() <= before, 10, "the connections are closed")
+        assert server.metric("keel_pending_requests") == 0
+        for connection in slow:
+            connection.settimeout(10)
+            got = 0
+            try:
+                while chunk := connection.recv(1 << 20):
+                    got += len(chunk)
+            except ConnectionError:
+                pass
+            connection.close()
+            assert got < whole, "the answer was cut off"
+        assert value(server.predict("m", [[1]])), "others are served"
 
 
 def p99_of(server, count):
@@ -785,6 +899,39 @@ def answers_s064_s080_s151_s152_counters():
         assert server.predict("step", [ROW]).headers["Keel-Model-Version"] == "2"
 
 
+def answers_s151_refused_requests():
+    """Every request is counted by the code that its client sees, whoever has answered it."""
+    count = number("KEEL_SERVING_REFUSED_REQUESTS", 40)
+    with Server(KEEL, "--model_name=slow", f"--model_base_path={slow_base()}", "--rest_api_num_threads=1",
+                "--rest_api_timeout_in_ms=300", "--max_pending_requests=4", "--max_request_bytes=400000") as server:
+        statuses, lock, path = {}, threading.Lock(), "/v1/models/slow:predict"
+        bodies = [slow_body(slow_rows(rows)) for rows in (30000, 2000, 10)]
+
+        def ask(i):
+            for k in range(count // 8):
+                status = server.request("POST", path, bodies[(i + k) % 3]).status
+                with lock:
+                    statuses[status] = statuses.get(status, 0) + 1
+
+        in_threads(8, ask)()
+        until(lambda: server.metric("keel_pending_requests") == 0, 30, "nothing is pending")
+        assert {200, 429, 504} == set(statuses), statuses
+
+        def counted(status):
+            return server.metric(f':tensorflow:serving:request_count{{model_name="slow",status="{status}"}}')
+
+        for status, name in ((200, "OK"), (429, "RESOURCE_EXHAUSTED"), (504, "DEADLINE_EXCEEDED")):
+            assert counted(name) == statuses[status], (name, counted(name), statuses)
+        latency = ':tensorflow:serving:request_latency_count{model_name="slow",API="predict",entrypoint="REST"}'
+        assert server.metric(latency) == server.metric("nv_inference_request_success{") == statuses[200]
+        assert server.metric('keel_rejected_total{reason="timeout"}') == statuses[504]
+        out, _ = server.raw(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 400001\r\n\r\n".encode())
+        assert b" 413 " in out and counted("INVALID_ARGUMENT") == 1
+        out, _ = server.raw(b"POST /v1/models/nope:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 400001\r\n\r\n")
+        assert b" 413 " in out and counted("INVALID_ARGUMENT") == 1 and b"nope" not in server.get("/metrics").text
+        print(statuses)
+
+
 def answers_s150_the_page_of_metrics():
     with serve(folder("page", 1)) as server:
         server.predict("step", [ROW])
@@ -934,6 +1081,10 @@ def protocol_s095_s096_s097_s103_predict():
         for inputs in (column, {**column, "seen": [[1, 2]]}, {**column, "user": [3]}, {**column, "more": 1}):
             assert ask({"inputs": inputs}) == (200, {"outputs": [score]}), inputs
         assert ask({"inputs": {"age": [], "user": [], "seen": []}})[0] == 400
+        # S-065: inputs of different numbers of rows, which this model cannot combine.
+        for rows in ({"user": [[3], [4]]}, {"age": [[1.5, 2.0]] * 3}, {"seen": [[1], [2]]}):
+            status, answer = ask({"inputs": {**column, **rows}})
+            assert status == 400 and answer["error"], (rows, answer)
         bad = [
             ([], ["instances"]), ({}, ["instances"]), (None, ["instances"]), ([[1]], ["instances[0]"]),
             ([SHOP_ROW, 1], ["instances[1]"]), ([{}], ["missing"]), ([{**SHOP_ROW, "z": 1}], ["'z'"]),
@@ -1075,6 +1226,17 @@ def protocol_s121_s122_s123_s126_infer():
             status, answer = ask(body)
             assert status == 400 and list(answer) == ["error"], (body, answer)
         assert ask({"inputs": v2_inputs(), "parameters": {"timeout": 1}})[0] == 504
+    # A computation that takes longer than the request allows: the answer comes at that time, not after it.
+    with Server(KEEL, "--model_name=slow", f"--model_base_path={slow_base()}") as server:
+        rows = slow_rows(90000)
+        body = {"parameters": {"timeout": 200000},
+                "inputs": [{"name": "x", "shape": [rows, 1], "datatype": "FP32", "data": [0.5] * rows}]}
+        begin = time.monotonic()
+        assert server.request("POST", "/v2/models/slow/infer", body).status == 504
+        told = time.monotonic() - begin
+        until(lambda: server.metric("keel_pending_requests") == 0, 60, "the computation ends")
+        assert told < (time.monotonic() - begin) / 2 or told < 0.7, told
+        assert server.metric(':tensorflow:serving:request_count{model_name="slow",status="DEADLINE_EXCEEDED"}') == 1
 
 
 def protocol_s124_s125_s127_binary():

@@ -12,6 +12,7 @@ import pathlib
 import re
 import struct
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from harness import FILES, main, serve_model, step
@@ -179,6 +180,21 @@ def values_s097_s098_s099_ragged_and_sparse():
         for splits in ([0, 2, 1, 502], [1, 2, 2, 502], [0, 2, 2, 501], [0, 2, 2, 503], [], [0, 2, -2, 502], [0, 2.0, 2, 502]):
             status, answer = post({"inputs": {"seen": {**ragged, "row_splits": splits}, "tags": sparse}})
             assert status == 400 and "seen" in answer["error"], (splits, answer)
+
+
+def values_s098_many_sparse_rows():
+    """The time of an answer grows with its rows, not with their square."""
+    with serve_model(FILES / "same.keras") as server:
+        def seconds(rows):
+            body = json.dumps({"instances": [{"seen": [], "tags": [1.0]}] * rows})
+            begin = time.monotonic()
+            answer = server.request("POST", "/v1/models/m:predict", body)
+            assert answer.status == 200 and answer.text.count(b'"values": [1.0]') == rows
+            return time.monotonic() - begin
+
+        few, many = min(seconds(5000) for _ in range(3)), min(seconds(100000) for _ in range(2))
+        print(f"5,000 rows {few * 1e3:.0f} ms, 100,000 rows {many * 1e3:.0f} ms")
+        assert many < 60 * few, (few, many)
 
 
 def values_s060_s061_names_and_ranks():

@@ -1,9 +1,12 @@
 #include <keel/savedmodel/tool/command_line.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace keel::tool::command_line_test {
 namespace {
+
+using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
 
@@ -98,8 +101,8 @@ TEST(CommandLineTest, HelpNamesOptionsWithDefaults) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(Program().run({"join", "--help"}), 0);
   const std::string text = testing::internal::GetCapturedStdout();
-  EXPECT_NE(text.find("Usage: tool join [OPTIONS...] INPUTS..."), std::string::npos) << text;
-  EXPECT_NE(text.find("--rate FLOAT=0.5"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("Usage: tool join [OPTIONS...] INPUTS..."));
+  EXPECT_THAT(text, HasSubstr("--rate FLOAT=0.5"));
 }
 
 }  // namespace

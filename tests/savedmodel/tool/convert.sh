@@ -35,7 +35,7 @@ expect_bad "contains only weights; pass the model with --model" \
 expect_bad "is a checkpoint" "$keel" convert "$files/checkpoints/ckpt-1.h5" g.keras
 expect_bad "no such file" "$keel" convert nowhere.h5 g.keras
 expect_bad "no such file" "$keel" convert c.weights.h5 g.keras --model nowhere.h5
-expect_bad "needs" "$keel" convert c.weights.h5 g.keras --model "$files/mixed.keras"
+expect_bad "requires" "$keel" convert c.weights.h5 g.keras --model "$files/mixed.keras"
 expect_bad "nowhere/g.keras" "$keel" convert b.keras nowhere/g.keras
 for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" convert "$file" g.keras

@@ -89,7 +89,7 @@ expect_bad "must be files of one kind, received '$files/rows.csv' and '$files/ro
   "$keel" predict "$model" "$files/rows.csv" "$files/rows.json"
 expect_bad "--output must end in .json or .csv" \
   "$keel" predict "$model" "$files/rows.json" --output rows.txt
-expect_bad "--atol and --rtol need --expected" "$keel" predict "$model" "$files/rows.json" --atol 1
+expect_bad "--atol and --rtol require --expected" "$keel" predict "$model" "$files/rows.json" --atol 1
 expect_bad "nowhere.json: cannot be read" "$keel" predict "$model" nowhere.json
 expect_bad "nowhere.csv" "$keel" predict "$model" nowhere.csv
 expect_bad "nowhere.tfrecord" "$keel" predict "$model" nowhere.tfrecord
@@ -112,12 +112,12 @@ bad() {
 bad 's/"inputs"/"outputs"/' 'bad.json'
 bad 's/"user"/"person"/g' "the model has no input 'person'"
 bad 's/"name": "user"/"name": "age"/' "input 'age'"
-bad 's/\[5, 2\]/[5, 3]/' "shape (5, 3) needs 15 values, data has 10"
-bad 's/\[5, 2\]/[2, 5]/' "input 'age' needs shape (?, 2), received (2, 5)"
+bad 's/\[5, 2\]/[5, 3]/' "shape (5, 3) requires 15 values, received 10"
+bad 's/\[5, 2\]/[2, 5]/' "input 'age' must have shape (?, 2), received (2, 5)"
 bad 's/\[5, 2\]/[-5, 2]/' "'age'"
 bad 's/"float32"/"float33"/' "float33"
 bad 's/\[0, 2, 2/[0, 3, 2/' "seen"
-bad 's/"row_splits": \[[^]]*\], //' "input 'seen' needs ragged int64, received int64"
+bad 's/"row_splits": \[[^]]*\], //' "input 'seen' must be ragged int64, received int64"
 bad '2d' "input 'user' is missing"
 bad '2s/"data": \[0/"data": ["x"/' "'user'"
 bad '2s/"data": \[0/"data": [99/' "99"
@@ -127,11 +127,11 @@ bad_csv() {
   expect_bad "$2" "$keel" predict "$model" bad.csv --batch_size 2
 }
 bad_csv '1s/seen/watched/' "seen"
-bad_csv '4s/^1,[0-9]*/1,x/' "row 3, column 'user': needs a int64, received 'x'"
-bad_csv '4s/^1,[0-9]*/1,1 2/' "row 3, column 'user': needs 1 value, received 2"
-bad_csv '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
+bad_csv '4s/^1,[0-9]*/1,x/' "row 3, column 'user': must be int64, received 'x'"
+bad_csv '4s/^1,[0-9]*/1,1 2/' "row 3, column 'user': requires 1 value, received 2"
+bad_csv '5s/;.*//' "row 4, column 'age': requires 2 values, received 1"
 bad_csv '2,$d' "has no rows"
-bad_csv '4s/^1,[0-9]*/1,1.5/' "row 3, column 'user': needs a int64, received '1.5'"
+bad_csv '4s/^1,[0-9]*/1,1.5/' "row 3, column 'user': must be int64, received '1.5'"
 bad_csv '4s/^1,[0-9]*/1,7000/' "bad.csv: rows 3 to 4: "
 # Performs the same check with features.csv.
 bad_features() {
@@ -140,8 +140,8 @@ bad_features() {
 }
 bad_features '1s/user_id/user/' "user_id"
 bad_features '4s/^1,[0-9]*/1,/' "row 3, column 'user_id': is empty, but the feature has no default"
-bad_features '4s/^1,[0-9]*/1,x/' "row 3, column 'user_id': needs a int64, received 'x'"
-bad_features '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
+bad_features '4s/^1,[0-9]*/1,x/' "row 3, column 'user_id': must be int64, received 'x'"
+bad_features '5s/;.*//' "row 4, column 'age': requires 2 values, received 1"
 expect_bad "a CSV file cannot hold input 'tags'" "$keel" predict "$files/mixed.keras" "$files/rows.csv"
 head -c 100 "$files/rows.tfrecord" >bad.tfrecord
 expect_bad "bad.tfrecord" "$keel" predict "$model" bad.tfrecord

@@ -127,7 +127,7 @@ void CsvSplitter::fail(int64_t row, const CsvText& text, Found found, const Stop
   };
   if (found == Found::kOpenQuote) {
     throw IoError(place_.of_row(row), ": a quote is not closed: '", shown(stop.field + 1, text.end),
-                  "'");
+                  "'; close it, or double each quote within a field");
   }
   throw IoError(place_.of_row(row), ": a closing quote must end its field, received '",
                 shown(stop.field, stop.at + 1), "'");

@@ -61,14 +61,22 @@ struct IdLimiter::Demand {
 };
 
 IdLimiter::IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy,
-                     int partitions)
-    : table_(std::move(table)), limits_(limits), policy_(policy), partitions_(partitions) {
-  if (policy_ == IdLimitPolicy::kUnlimited) return;
-  if (limits_.max_ids_per_partition < 1 || limits_.max_unique_ids_per_partition < 1) {
-    throw ValueError("DistributedEmbedding: max_ids_per_partition and ",
-                     "max_unique_ids_per_partition of table '", table_,
-                     "' must be positive, received ", limits_.max_ids_per_partition, " and ",
-                     limits_.max_unique_ids_per_partition);
+                     int partitions, bool grows, std::string caller)
+    : table_(std::move(table)),
+      policy_(policy),
+      partitions_(partitions),
+      grows_(grows),
+      caller_(std::move(caller)),
+      limits_(limits) {
+  check(limits);
+}
+
+void IdLimiter::check(const IdLimits& limits) const {
+  if (policy_ == IdLimitPolicy::kUnlimited && !grows_) return;
+  if (limits.max_ids_per_partition < 1 || limits.max_unique_ids_per_partition < 1) {
+    throw ValueError(caller_, ": max_ids_per_partition and max_unique_ids_per_partition of table '",
+                     table_, "' must be positive, received ", limits.max_ids_per_partition, " and ",
+                     limits.max_unique_ids_per_partition);
   }
 }
 
@@ -87,15 +95,15 @@ IdLimiter::Demand IdLimiter::demand_of(std::span<IdRows* const> features) const 
 
 // Keeps ids in feature order until their partition is full. An id that was kept before only counts
 // towards max_ids_per_partition. Returns the number of dropped ids.
-int64_t IdLimiter::drop(std::span<IdRows* const> features) const {
-  std::vector<int64_t> ids(partitions_), unique_ids(partitions_);
+int64_t IdLimiter::drop(std::span<IdRows* const> features, const IdLimits& limits, int partitions) {
+  std::vector<int64_t> ids(partitions), unique_ids(partitions);
   HashSet<int64_t> admitted;
   int64_t dropped = 0;
   const auto keep = [&](int64_t id) {
-    const auto p = static_cast<size_t>(id % partitions_);
+    const auto p = static_cast<size_t>(id % partitions);
     const bool known = admitted.contains(id);
-    if (ids[p] == limits_.max_ids_per_partition ||
-        (!known && unique_ids[p] == limits_.max_unique_ids_per_partition)) {
+    if (ids[p] == limits.max_ids_per_partition ||
+        (!known && unique_ids[p] == limits.max_unique_ids_per_partition)) {
       ++dropped;
       return false;
     }
@@ -110,32 +118,49 @@ int64_t IdLimiter::drop(std::span<IdRows* const> features) const {
   return dropped;
 }
 
-void IdLimiter::apply(std::span<IdRows* const> features) {
-  if (policy_ == IdLimitPolicy::kUnlimited) return;
-  const Demand demand = demand_of(features);
+void IdLimiter::refuse(const Demand& demand, const IdLimits& limits) const {
   const auto most = std::ranges::max_element(demand.ids);
   const auto most_unique = std::ranges::max_element(demand.unique_ids);
-  const bool too_many = *most > limits_.max_ids_per_partition;
-  const bool too_many_unique = *most_unique > limits_.max_unique_ids_per_partition;
-  int64_t dropped = 0;
-  if (too_many || too_many_unique) {
-    if (policy_ == IdLimitPolicy::kError) {
-      const auto at =
-          too_many ? most - demand.ids.begin() : most_unique - demand.unique_ids.begin();
-      throw ValueError(
-          "DistributedEmbedding: table '", table_,
-          "': ", too_many ? "max_ids_per_partition" : "max_unique_ids_per_partition", " is ",
-          too_many ? limits_.max_ids_per_partition : limits_.max_unique_ids_per_partition,
-          ", but a batch has ", too_many ? *most : *most_unique, " for partition ", at,
-          "; raise the limit or use IdLimitPolicy::kDrop");
-    }
-    dropped = drop(features);
-  }
+  const bool of_all = *most > limits.max_ids_per_partition;
+  const auto at = of_all ? most - demand.ids.begin() : most_unique - demand.unique_ids.begin();
+  throw ValueError(caller_, ": table '", table_,
+                   "': ", of_all ? "max_ids_per_partition" : "max_unique_ids_per_partition", " is ",
+                   of_all ? limits.max_ids_per_partition : limits.max_unique_ids_per_partition,
+                   ", but a batch has ", of_all ? *most : *most_unique, " for partition ", at,
+                   "; raise the limit or allow ids to be dropped (IdLimitPolicy::kDrop)");
+}
+
+void IdLimiter::apply(std::span<IdRows* const> features) {
+  if (policy_ == IdLimitPolicy::kUnlimited && !grows_) return;
+  const Demand demand = demand_of(features);
+  const int64_t most = *std::ranges::max_element(demand.ids);
+  const int64_t most_unique = *std::ranges::max_element(demand.unique_ids);
+  const IdLimits limits = this->limits();
+  const bool exceeds = !grows_ && (most > limits.max_ids_per_partition ||
+                                   most_unique > limits.max_unique_ids_per_partition);
+  if (exceeds && policy_ == IdLimitPolicy::kError) refuse(demand, limits);
+  const int64_t dropped = exceeds ? drop(features, limits, partitions_) : 0;
   const std::lock_guard lock(mutex_);
+  if (grows_) {
+    limits_.max_ids_per_partition = std::max(limits_.max_ids_per_partition, most);
+    limits_.max_unique_ids_per_partition =
+        std::max(limits_.max_unique_ids_per_partition, most_unique);
+  }
   IdStatistics& s = statistics_;
-  s.max_ids_per_partition = std::max(s.max_ids_per_partition, *most);
-  s.max_unique_ids_per_partition = std::max(s.max_unique_ids_per_partition, *most_unique);
+  s.max_ids_per_partition = std::max(s.max_ids_per_partition, most);
+  s.max_unique_ids_per_partition = std::max(s.max_unique_ids_per_partition, most_unique);
   s.dropped_ids += dropped;
+}
+
+IdLimits IdLimiter::limits() const {
+  const std::lock_guard lock(mutex_);
+  return limits_;
+}
+
+void IdLimiter::set_limits(const IdLimits& limits) {
+  check(limits);
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
 }
 
 IdStatistics IdLimiter::statistics() const {

@@ -16,18 +16,14 @@ namespace keel {
 Config encode(IdLimitPolicy policy);
 void decode(const Config& config, IdLimitPolicy& policy);
 
-// The limits of one table.
-struct IdLimits {
-  int64_t max_ids_per_partition = 256;
-  int64_t max_unique_ids_per_partition = 256;
-};
-
 // Applies the limits of one table. Thread-safe: replicas may call apply() concurrently.
 class IdLimiter {
  public:
-  // Id i belongs to partition i mod partitions. Throws ValueError unless limits that apply are
+  // Id i belongs to partition i mod partitions. If `grows`, limits grow to what a batch needs, and
+  // the policy has nothing to do. Throws ValueError, naming `caller`, unless limits that apply are
   // positive.
-  IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy, int partitions);
+  IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy, int partitions,
+            bool grows = false, std::string caller = "DistributedEmbedding");
 
   // Applies the limits to one replica's batch: all features of the table, in feature order. kDrop
   // keeps the first ids of a partition, and the first distinct ids.
@@ -35,17 +31,24 @@ class IdLimiter {
   void apply(std::span<IdRows* const> features);
   // Returns the statistics of all batches so far.
   IdStatistics statistics() const;
+  // Return the current limits, and replace them.
+  IdLimits limits() const;
+  void set_limits(const IdLimits& limits);
 
  private:
   struct Demand;
   Demand demand_of(std::span<IdRows* const> features) const;
-  int64_t drop(std::span<IdRows* const> features) const;
+  static int64_t drop(std::span<IdRows* const> features, const IdLimits& limits, int partitions);
+  void check(const IdLimits& limits) const;
+  [[noreturn]] void refuse(const Demand& demand, const IdLimits& limits) const;
 
   const std::string table_;
-  const IdLimits limits_;
   const IdLimitPolicy policy_;
   const int partitions_;
-  mutable std::mutex mutex_;  // guards statistics_
+  const bool grows_;
+  const std::string caller_;
+  mutable std::mutex mutex_;  // guards the members below
+  IdLimits limits_;
   IdStatistics statistics_;
 };
 

@@ -191,7 +191,7 @@ layers::TPUEmbedding SparseCore::make_engine_layer() {
         table->name,
         IdLimits{.max_ids_per_partition = table->max_ids_per_partition,
                  .max_unique_ids_per_partition = table->max_unique_ids_per_partition},
-        options_.id_limit_policy, partitions);
+        options_.id_limit_policy, partitions, options_.update_stats);
   }
   Nest<FeatureConfig>::Dict features;
   for (const SparseCoreFeature& f : options_.features) {
@@ -217,7 +217,7 @@ Variable SparseCore::build(const std::vector<RandomStream>& streams) {
 }
 
 void SparseCore::apply_limits(std::vector<IdRows>& features) {
-  if (options_.id_limit_policy == IdLimitPolicy::kUnlimited) return;
+  if (options_.id_limit_policy == IdLimitPolicy::kUnlimited && !options_.update_stats) return;
   for (size_t t = 0; t < limiters_.size(); ++t) {
     std::vector<IdRows*> of_table;
     for (size_t f = 0; f < features.size(); ++f) {

@@ -19,7 +19,7 @@ namespace keel {
 struct SparseCoreFeature {
   std::string path = {};
   int table = 0;        // position among the tables
-  int64_t samples = 0;  // of a global batch; 0 if unknown
+  int64_t samples = 0;  // samples of a global batch; 0 if unknown
 };
 
 // Options of a SparseCore.
@@ -29,6 +29,7 @@ struct SparseCoreOptions {
   std::vector<SparseCoreFeature> features = {};
   TableStacking table_stacking = "auto";
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
+  bool update_stats = false;  // limits grow to what the batches need
 };
 
 // Converts lookups in tables to lookups in stacks, and state of stacks to state of tables.
@@ -52,6 +53,9 @@ class SparseCore {
   const std::vector<TableStack>& stacks() const { return stacks_; }
   // Returns the id statistics of one table.
   IdStatistics statistics(int table) const { return limiters_[table].statistics(); }
+  // Return the limits of one table, and replace them.
+  IdLimits limits(int table) const { return limiters_[table].limits(); }
+  void set_limits(int table, const IdLimits& limits) { limiters_[table].set_limits(limits); }
 
  private:
   class StackInitializer;

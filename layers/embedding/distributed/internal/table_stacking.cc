@@ -77,7 +77,7 @@ std::vector<Group> group_by_lists(const std::vector<StackableTable>& tables,
       }
       if (!stacked.insert(t).second) {
         throw ValueError("table_stacking: a table can be in only one stack, received '", name,
-                         "' in two lists");
+                         "' in two lists; list it once");
       }
       if (!group.empty()) {
         const StackableTable& first = tables[group[0]];

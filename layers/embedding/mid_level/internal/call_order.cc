@@ -71,7 +71,7 @@ CallOrder::Taken CallOrder::apply_gradients(StepNumber step, const Name& name) {
   return taken;
 }
 
-void CallOrder::forget() {
+void CallOrder::clear() {
   batches_.clear();
   next_ = 0;
 }

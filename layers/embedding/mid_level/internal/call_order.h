@@ -44,8 +44,8 @@ class CallOrder {
   Taken enqueue(StepNumber step, bool training, const Name& name);
   Taken dequeue(StepNumber step, const Name& name);
   Taken apply_gradients(StepNumber step, const Name& name);
-  // Forgets all batches and restarts the numbering at 0.
-  void forget();
+  // Drops all batches and restarts the numbering at 0.
+  void clear();
 
   // Returns the number of batches that are neither done nor dropped.
   int64_t in_flight() const { return static_cast<int64_t>(batches_.size()); }

@@ -1,4 +1,4 @@
-// What an EngineSession does in each step: prefetch, lookup and apply.
+// The part of EngineSession that runs in each step: prefetch, lookup and apply.
 #include <keel/layers/embedding/tables/internal/engine_session.h>
 
 #include <iostream>

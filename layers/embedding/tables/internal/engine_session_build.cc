@@ -1,4 +1,4 @@
-// How an EngineSession creates its engine.
+// The part of EngineSession that creates its engine.
 #include <algorithm>
 #include <numeric>
 

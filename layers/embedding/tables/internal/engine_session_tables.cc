@@ -1,4 +1,4 @@
-// How an EngineSession reads and writes tables outside of steps.
+// The part of EngineSession that reads and writes tables outside of steps.
 #include <algorithm>
 
 #include <keel/autodiff/replica_context.h>

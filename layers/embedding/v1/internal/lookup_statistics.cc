@@ -115,7 +115,8 @@ TableProfile read_file(const std::string& path) {
     throw IoError(path, ": not a file of lookup statistics: ", error.what());
   }
   if (fs::path(path).filename() != profile_file_name(out.key)) {
-    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name,
+                  "'; use another directory");
   }
   return out;
 }
@@ -159,7 +160,8 @@ std::optional<TableProfile> read_profile(const std::string& directory, const Pro
   if (!fs::exists(path, ignored)) return {};
   TableProfile out = read_file(path);
   if (!(out.key == key)) {
-    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name,
+                  "'; use another directory");
   }
   return out;
 }

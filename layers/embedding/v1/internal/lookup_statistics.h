@@ -103,14 +103,14 @@ class LookupProfiler {
   // numbering of examples continues from batch to batch.
   void record(const std::vector<std::vector<TensorLike>>& features_by_table, int64_t batch_size);
 
-  std::vector<TableProfile> profiles() const;  // of all batches so far, by table
+  std::vector<TableProfile> profiles() const;  // profiles of all batches so far, by table
   // Writes the files of the tables with enough sampled examples. Returns their number.
   int save(const std::string& directory) const;
 
  private:
   struct Counter {
     distribute::Partition div, mod;
-    std::unordered_map<int64_t, int64_t> counts = {};  // of tracked ids
+    std::unordered_map<int64_t, int64_t> counts = {};  // counts of tracked ids
   };
   void count(size_t table, int64_t id);
   TableProfile finished(size_t table) const;

@@ -11,7 +11,7 @@ T take(std::map<std::string, Nest<T>>& batch, const std::string& key, const std:
   const auto it = batch.find(key);
   if (it == batch.end()) {
     throw ValueError("split_inputs: ", what, ": the batch has no feature '", key,
-                     "', or another feature has already used it");
+                     "', or another feature has already used it; add it to the dataset");
   }
   if (!it->second.is_leaf()) {
     throw ValueError("split_inputs: ", what, ": '", key, "' must be one tensor, received ",

@@ -39,7 +39,7 @@ void visit_ids(const TensorView& ids, const Fn& fn) {
 struct RowBytes {
   enum class Kind { kFloats, kInt8Row, kAbsMaxRow };
   const char* base;
-  int64_t bytes;  // of a row
+  int64_t bytes;  // size of a row
   Kind kind;
   const float* scales = nullptr;  // for kAbsMaxRow
 };
@@ -208,12 +208,12 @@ void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& ca
 template <class Id>
 void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
   const int64_t limit = lookup.table.dim(0);
-  bool odd = false;
+  bool invalid = false;
   for (int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
-    odd |= id >= limit || (id < 0 && !lookup.prunes);
+    invalid |= id >= limit || (id < 0 && !lookup.prunes);
   }
-  if (!odd) return;
+  if (!invalid) return;
   for (int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
     if (id < limit && (id >= 0 || lookup.prunes)) continue;

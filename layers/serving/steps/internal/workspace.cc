@@ -37,7 +37,7 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
   for (size_t i = 0; i < kKept; ++i) {
     std::atomic<Workspace*>& slot = slots_[(first + i) % kKept].workspace;
     // The plain load avoids writing to the cache lines of empty slots. The acquire pairs with the
-    // release in give_back(), which publishes the workspace's contents.
+    // release in release(), which publishes the workspace's contents.
     if (slot.load(std::memory_order_relaxed) == nullptr) continue;
     Workspace* const found = slot.exchange(nullptr, std::memory_order_acquire);
     if (found != nullptr) return std::unique_ptr<Workspace>(found);
@@ -45,7 +45,7 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
   return nullptr;
 }
 
-void WorkspacePool::give_back(std::unique_ptr<Workspace> workspace) {
+void WorkspacePool::release(std::unique_ptr<Workspace> workspace) {
   const size_t first = first_slot();
   for (size_t i = 0; i < kKept; ++i) {
     std::atomic<Workspace*>& slot = slots_[(first + i) % kKept].workspace;

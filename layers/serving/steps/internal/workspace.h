@@ -35,7 +35,7 @@ class WorkspacePool {
 
   std::unique_ptr<Workspace> take();  // null if none is available
   // Returns a workspace to the pool, or frees it if the pool is full.
-  void give_back(std::unique_ptr<Workspace> workspace);
+  void release(std::unique_ptr<Workspace> workspace);
 
  private:
   static constexpr size_t kKept = 64;

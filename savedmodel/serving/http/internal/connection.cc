@@ -59,7 +59,7 @@ Connection* ComputeSlots::leave() {
 Connection* ComputeSlots::take_expired(int64_t now_ns) {
   const std::lock_guard lock(mutex_);
   // All have the same time-out, so the first one expires first.
-  if (queue_.empty() || queue_.front()->deadline_ns > now_ns) return nullptr;
+  if (queue_.empty() || queue_.front()->deadline.at_ns() > now_ns) return nullptr;
   Connection* const expired = queue_.front();
   queue_.pop_front();
   return expired;

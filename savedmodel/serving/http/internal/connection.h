@@ -30,13 +30,11 @@ struct Connection {
 
   const int fd;
   std::atomic<Phase> phase = Phase::kIdle;
-  std::atomic<int64_t> deadline_ns = INT64_MAX;
+  RequestDeadline deadline;           // of the phase
   std::atomic<int64_t> progress = 0;  // bytes read or written in this phase
   std::atomic<bool> expired = false;  // the deadline has passed
-  // Decides whether the thread that computes or tick() sends the response.
-  std::atomic<bool> answered = false;
-  int64_t progress_before = 0;  // at the last check; used by tick() only
-  bool over_limit = false;      // accepted beyond max_connections
+  int64_t progress_before = 0;        // at the last check; used by tick() only
+  bool over_limit = false;            // accepted beyond max_connections
   bool close_after_write = false, linger = false;
   RequestParser parser;
   std::string in;   // bytes of the request that are not complete

@@ -24,6 +24,8 @@ constexpr int64_t kReserve = 64;
 constexpr int64_t kNanos = 1000000000;
 constexpr int64_t kLingerNanos = 2 * kNanos;
 constexpr int64_t kLeastBytesPerSecond = 1024;
+constexpr int kRequestTimeout = 408, kTooManyRequests = 429;
+constexpr int kUnavailable = 503, kGatewayTimeout = 504;
 constexpr const char* kTooManyConnections = "too many connections";
 
 int64_t now_ns() {
@@ -67,7 +69,7 @@ bool ConnectionDriver::full() const {
 void ConnectionDriver::refuse(int fd) {
   std::string head;
   HttpResponse response;
-  set_error_response(response, 503, kTooManyConnections, true);
+  set_error_response(response, kUnavailable, kTooManyConnections, true);
   write_head(response, {.close_after = true, .cors = options_.cors}, head);
   send_now(fd, head + response.body);
   shutdown(fd, SHUT_RDWR);
@@ -94,7 +96,7 @@ void ConnectionDriver::close(Connection* c) {
 
 void ConnectionDriver::set_phase(Connection* c, Phase phase, int64_t deadline) const {
   c->progress.store(0, std::memory_order_relaxed);
-  c->deadline_ns.store(deadline, std::memory_order_relaxed);
+  c->deadline.begin(deadline);
   c->phase.store(phase, std::memory_order_release);
 }
 
@@ -164,6 +166,7 @@ void ConnectionDriver::step(Connection* c, bool has_slot, Scratch& scratch, Work
       const RequestParser::State state = c->parser.parse(bytes);
       if (state == RequestParser::State::kFailed) {
         if (c->parser.error_status() == 413) metrics_.rejected_body.add();
+        count_refused(c, bytes, c->parser.error_status());
         c->linger = true;
         return fail_and_close(c, c->parser.error_status(), c->parser.error_text(), scratch);
       }
@@ -203,11 +206,22 @@ bool ConnectionDriver::read_more(Connection* c, std::string_view& bytes, Scratch
   }
   if (size == 0 && c->expired && !c->in.empty()) {
     metrics_.rejected_read_timeout.add();
-    fail_and_close(c, 408, "the request was not complete in time", scratch);
+    count_refused(c, c->in, kRequestTimeout);
+    fail_and_close(c, kRequestTimeout, "the request was not complete in time", scratch);
     return false;
   }
   close(c);
   return false;
+}
+
+// Reports a request that is not passed to the handler, unless nothing of it is known.
+void ConnectionDriver::count_refused(Connection* c, std::string_view bytes, int status) {
+  if (!c->parser.has_request_line()) return;
+  HttpRequest request = c->parser.request(bytes);
+  request.read_ns = now_ns();
+  request.pinned = std::move(c->pinned);
+  c->pinned.reset();
+  handler_.refused(request, status);
 }
 
 // Stores the bytes of a connection that another thread, or a later call, continues with.
@@ -229,14 +243,16 @@ bool ConnectionDriver::admit(Connection* c, HttpRequest& request, std::string_vi
   HttpResponse& response = scratch.response;
   if (c->over_limit) {
     metrics_.rejected_connections.add();
-    set_error_response(response, 503, kTooManyConnections, true);
+    handler_.refused(request, kUnavailable);
+    set_error_response(response, kUnavailable, kTooManyConnections, true);
     goes_on = respond(c, request, bytes, scratch);
     return false;
   }
   if (metrics_.pending.fetch_add(1, std::memory_order_relaxed) >= options_.max_pending) {
     metrics_.pending.fetch_sub(1, std::memory_order_relaxed);
     metrics_.rejected_pending.add();
-    set_error_response(response, 429, "too many requests are pending", false);
+    handler_.refused(request, kTooManyRequests);
+    set_error_response(response, kTooManyRequests, "too many requests are pending", false);
     response.headers = "Retry-After: 1\r\n";
     goes_on = respond(c, request, bytes, scratch);
     return false;
@@ -271,6 +287,7 @@ bool ConnectionDriver::answer(Connection* c, std::string_view& bytes, bool has_s
   request.pinned = std::move(c->pinned);
   c->pinned.reset();
   if (computes) {
+    request.deadline = &c->deadline;
     compute(c, request, scratch);
     return finish_computing(c, request, bytes, scratch, work);
   }
@@ -282,22 +299,21 @@ bool ConnectionDriver::answer(Connection* c, std::string_view& bytes, bool has_s
 }
 
 void ConnectionDriver::compute(Connection* c, const HttpRequest& request, Scratch& scratch) {
-  c->answered.store(false, std::memory_order_relaxed);
   c->phase.store(Phase::kComputing, std::memory_order_release);
   HttpResponse& response = scratch.response;
   response.clear();
-  if (now_ns() > c->deadline_ns) {
-    metrics_.rejected_timeout.add();
-    return set_error_response(response, 504, "the request timed out while it was queued", false);
-  }
-  handler_.handle(request, response);
+  if (now_ns() <= c->deadline.at_ns()) return handler_.handle(request, response);
+  // tick() may have seen the same, and then counts the time-out.
+  if (c->deadline.claim()) metrics_.rejected_timeout.add();
+  handler_.refused(request, kGatewayTimeout);
+  set_error_response(response, kGatewayTimeout, "the request timed out while it was queued", false);
 }
 
 // Sends the response of a request that has computed, and passes its slot on.
 bool ConnectionDriver::finish_computing(Connection* c, const HttpRequest& request,
                                         std::string_view& bytes, Scratch& scratch, Work& work) {
   metrics_.pending.fetch_sub(1, std::memory_order_relaxed);
-  const bool answers = !c->answered.exchange(true);
+  const bool answers = c->deadline.claim();
   const bool open = answers && respond(c, request, bytes, scratch);
   if (!answers) close(c);  // expire() has sent the response
   Connection* const next = slots_.leave();
@@ -417,7 +433,7 @@ void ConnectionDriver::linger(Connection* c) {
 std::string ConnectionDriver::timed_out_response() const {
   HttpResponse response;
   std::string head;
-  set_error_response(response, 504, "the request timed out", true);
+  set_error_response(response, kGatewayTimeout, "the request timed out", true);
   write_head(response, {.close_after = true, .cors = options_.cors}, head);
   return head + response.body;
 }
@@ -429,7 +445,7 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
   const auto least = static_cast<int64_t>(kLeastBytesPerSecond * options_.read_timeout_seconds);
   c.progress_before = progress;
   if (progress - before >= least) {
-    c.deadline_ns = now + read_timeout_ns();
+    c.deadline.begin(now + read_timeout_ns());
     return;
   }
   c.expired = true;
@@ -440,7 +456,7 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
 void ConnectionDriver::check(Connection& c, int64_t now) {
   const Phase phase = c.phase.load(std::memory_order_acquire);
   if (draining_ && phase == Phase::kIdle) shutdown(c.fd, SHUT_RD);
-  if (c.deadline_ns.load(std::memory_order_relaxed) > now) return;
+  if (c.deadline.at_ns() > now) return;
   switch (phase) {
     case Phase::kBody:
     case Phase::kWriting:
@@ -454,7 +470,7 @@ void ConnectionDriver::check(Connection& c, int64_t now) {
       shutdown(c.fd, SHUT_RDWR);
       return;
     case Phase::kComputing:
-      if (!c.answered.exchange(true)) {
+      if (c.deadline.expire()) {
         metrics_.rejected_timeout.add();
         send_now(c.fd, timed_out_response());
         shutdown(c.fd, SHUT_WR);
@@ -469,6 +485,7 @@ void ConnectionDriver::expire_queued(int64_t now) {
   while (Connection* const c = slots_.take_expired(now)) {
     metrics_.pending.fetch_sub(1, std::memory_order_relaxed);
     metrics_.rejected_timeout.add();
+    count_refused(c, c->in, kGatewayTimeout);
     c->close_after_write = c->linger = true;
     send(c, timed_out_response(), {}, {});
   }

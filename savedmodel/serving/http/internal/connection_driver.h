@@ -68,6 +68,7 @@ class ConnectionDriver {
   void fail_and_close(Connection* c, int status, std::string_view text, Scratch& scratch);
   bool respond(Connection* c, const HttpRequest& request, std::string_view& bytes,
                Scratch& scratch);
+  void count_refused(Connection* c, std::string_view bytes, int status);
   static void keep(Connection* c, std::string_view bytes);
   bool send(Connection* c, std::string_view head, std::string_view body, std::string_view rest);
   bool flush(Connection* c);

@@ -2,24 +2,23 @@
 
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/temporary_folder.h"
 
 namespace keel::available_memory_test {
 
 // Writes the control group and /proc files of a simulated machine.
 class AvailableMemoryTest : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& text) const {
     const std::filesystem::path file = root_ + path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  const std::string root_ = testing::TempDir() + "available_memory_" +
-                            testing::UnitTest::GetInstance()->current_test_info()->name() +
-                            std::to_string(getpid());
+  const testing_support::TemporaryFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 constexpr char kMeminfo[] =

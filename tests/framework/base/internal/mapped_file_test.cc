@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
 
+#include "tests/support/temporary_folder.h"
+
 namespace keel::mapped_file_test {
 
 class MappedFileTest : public testing::Test {
  protected:
-  MappedFileTest() {
-    path_ = testing::TempDir() + "keel_mapped_" +
-            testing::UnitTest::GetInstance()->current_test_info()->name() +
-            std::to_string(getpid());
-  }
-  ~MappedFileTest() override { std::filesystem::remove(path_); }
   void write(size_t bytes) {
     std::ofstream out(path_, std::ios::binary);
     for (size_t i = 0; i < bytes; ++i) out.put(byte_at(i));
@@ -30,7 +25,8 @@ class MappedFileTest : public testing::Test {
     }
     return true;
   }
-  std::string path_;
+  const testing_support::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "file";
 };
 
 TEST_F(MappedFileTest, HoldsTheBytesOfTheFile) {

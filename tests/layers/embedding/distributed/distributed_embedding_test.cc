@@ -207,7 +207,7 @@ TEST(SpecRowsI, I09_TablesAreReadByNameWithoutPadding) {
   }
 }
 
-TEST(SpecRowsI, I10_UpdateStatsIsRejected) {
+TEST(SpecRowsI, I10_UpdateStatsIsRejectedWithoutSparseCores) {
   EXPECT_THROW(DistributedEmbedding(
                    {.feature_configs = feature(small_table("items"), {2}), .update_stats = true}),
                ValueError);
@@ -542,6 +542,52 @@ TEST(DistributedEmbeddingTest, IdsBeyondLimitsAreErrorsOrCounted) {
       EXPECT_THAT(layer->training_notices()[0], HasSubstr("2 ids of table 'items'"));
     }
   }
+}
+
+// Partition 0 gets the ids 2, 4 and 6, and the second batch adds one of them twice.
+TEST(DistributedEmbeddingTest, WithUpdateStatsLimitsGrowToTheDemand) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  for (const IdLimitPolicy policy :
+       {IdLimitPolicy::kUnlimited, IdLimitPolicy::kError, IdLimitPolicy::kDrop}) {
+    const auto table = small_table("items");
+    table->max_ids_per_partition = 2;
+    table->max_unique_ids_per_partition = 1;
+    const DistributedEmbedding layer({.feature_configs = feature(table, {2, 4}),
+                                      .update_stats = true,
+                                      .id_limit_policy = policy});
+    layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
+    layer->set_embedding_tables({{"items", counting()}});
+    const auto run = [&](const std::vector<int64_t>& ids) {
+      return values_of(tpu.run([&] { return Tensors(layer(Tensor::from(ids, {1, 4}))); })[1]);
+    };
+    EXPECT_EQ(run({2, 4, 6, 1}), (Values{13, 130}));
+    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{3, 3}));
+    run({2, 2, 4, 4});
+    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{4, 3}));
+    EXPECT_EQ(layer->id_statistics().at("items").dropped_ids, 0);
+    EXPECT_EQ(layer->id_statistics().at("items").max_ids_per_partition, 4);
+    EXPECT_TRUE(layer->get_config()["update_stats"].boolean());
+    layer->set_id_limits({{"items", {50, 40}}, {"unknown", {1, 1}}});
+    run({2, 4, 6, 1});
+    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{50, 40}));
+    EXPECT_THROW(layer->set_id_limits({{"items", {0, 1}}}), ValueError);
+  }
+}
+
+TEST(DistributedEmbeddingTest, LimitsOfAnEarlierRunReplaceThoseOfTheConfig) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const auto table = small_table("items");
+  table->max_ids_per_partition = 1;
+  const DistributedEmbedding layer(
+      {.feature_configs = feature(table, {2, 4}), .id_limit_policy = IdLimitPolicy::kError});
+  layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
+  const Tensor ids = Tensor::from<int64_t>({2, 4, 6, 1}, {1, 4});
+  const auto run = [&] { return tpu.run([&] { return Tensors(layer(ids)); })[1]; };
+  EXPECT_THROW(run(), ValueError);
+  layer->set_id_limits({{"items", {3, 3}}});
+  EXPECT_NO_THROW(run());
 }
 
 TEST(DistributedEmbeddingTest, LaterChangesOfConfigsDoNotReachTheLayer) {

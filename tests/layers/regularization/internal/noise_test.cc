@@ -17,7 +17,7 @@ class NoiseTest : public testing::TestWithParam<Make> {
  protected:
   LayerHandle<Layer> make() const { return GetParam()(); }
   static Tensor ones() { return Tensor::full<float>({40, 50, 20}, 1); }
-  static std::vector<float> disturbed(const LayerHandle<Layer>& layer) {
+  static std::vector<float> perturbed(const LayerHandle<Layer>& layer) {
     return layer(ones(), {.training = true}).to_vector<float>();
   }
 };
@@ -32,32 +32,32 @@ TEST_P(NoiseTest, IsForTrainingOnlyAndKeepsMasks) {
 
 TEST_P(NoiseTest, DiffersByCallAndRepeatsForASeed) {
   const auto a = make(), b = make();
-  const std::vector<float> first = disturbed(a), second = disturbed(a);
+  const std::vector<float> first = perturbed(a), second = perturbed(a);
   EXPECT_NE(first, second);
-  EXPECT_EQ(disturbed(b), first);
-  EXPECT_EQ(disturbed(b), second);
+  EXPECT_EQ(perturbed(b), first);
+  EXPECT_EQ(perturbed(b), second);
 }
 
 TEST_P(NoiseTest, TheNumberOfCallsRestoresTheSequence) {
   const auto layer = make();
-  disturbed(layer);
+  perturbed(layer);
   ASSERT_EQ(layer->variables().size(), 1u);
   EXPECT_TRUE(layer->weights().empty());
   const Variable calls = layer->variables()[0];
   EXPECT_EQ(calls.name(), "seed_generator_state");
   EXPECT_EQ(calls.read().item<int64_t>(), 1);
-  const std::vector<float> second = disturbed(layer);
+  const std::vector<float> second = perturbed(layer);
   calls.assign(Tensor::full<int64_t>({1}, 1));
-  EXPECT_EQ(disturbed(layer), second);
+  EXPECT_EQ(perturbed(layer), second);
 }
 
 TEST_P(NoiseTest, ResultsDoNotDependOnTheNumberOfWorkers) {
   const auto a = make(), b = make();
   const int workers = num_workers();
   set_num_workers(1);
-  const std::vector<float> alone = disturbed(a);
+  const std::vector<float> alone = perturbed(a);
   set_num_workers(3);
-  const std::vector<float> together = disturbed(b);
+  const std::vector<float> together = perturbed(b);
   set_num_workers(workers);
   EXPECT_EQ(alone, together);
 }

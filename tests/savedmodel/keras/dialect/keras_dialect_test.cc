@@ -13,10 +13,11 @@
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/reshaping/reshaping.h>
 #include <keel/metrics.h>
-#include <keel/savedmodel/hdf5/hdf5_contents.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
+#include "tests/savedmodel/keras/legacy_file.h"
 #include "tests/support/expectations.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
@@ -27,55 +28,12 @@ using layers::Dense;
 using testing::HasSubstr;
 using testing_support::expect_near;
 using testing_support::floats;
+using testing_support::StoredModel;
 using testing_support::TemporaryFolder;
 using testing_support::values_of;
+using testing_support::write;
 using Input = LayerHandle<InputLayer>;
 using Floats = std::vector<float>;
-using Weights = std::vector<std::pair<std::string, Tensor>>;
-
-struct StoredLayer {
-  std::string name;
-  Weights weights = {};
-};
-
-struct StoredModel {
-  std::string version = "2.2.4";  // empty: none
-  std::string config = {};
-  std::vector<StoredLayer> layers = {};
-  std::string training = {};
-};
-
-// Writes a legacy file with these contents.
-void write(const std::string& path, const StoredModel& model) {
-  Hdf5Contents out;
-  const bool whole = !model.config.empty();
-  const std::string root = whole ? "/model_weights" : "/";
-  if (whole) {
-    out.texts.push_back({"/", "model_config", model.config});
-    out.groups.push_back(root);
-  }
-  if (!model.training.empty()) out.texts.push_back({"/", "training_config", model.training});
-  if (!model.version.empty()) {
-    out.texts.push_back({"/", "keras_version", model.version});
-    if (whole) out.texts.push_back({root, "keras_version", model.version});
-  }
-  out.texts.push_back({root, "backend", "tensorflow"});
-  std::vector<std::string> layers;
-  for (const StoredLayer& layer : model.layers) {
-    const std::string group = (whole ? root + "/" : "/") + layer.name;
-    out.groups.push_back(group);
-    std::vector<std::string> names;
-    for (const auto& [name, value] : layer.weights) {
-      out.datasets.push_back({.path = group + "/" + name, .get = [held = value] { return held; }});
-      names.push_back(name);
-    }
-    out.lists.push_back({.object = group, .attribute = "weight_names", .values = names});
-    layers.push_back(layer.name);
-  }
-  out.lists.push_back({.object = root, .attribute = "layer_names", .values = layers});
-  write_hdf5("test", path, out);
-}
-
 // Config of a Dense layer with one weight 1, no bias and an activation, as written by Keras 2.2.4.
 std::string dense_config(const std::string& activation) {
   return R"({"class_name": "Sequential", "config": {"name": "sequential_1", "layers": [
@@ -330,6 +288,58 @@ TEST(KerasDialectTest, SlashesInLayerNamesAreRemoved) {
   std::vector<std::string> names;
   for (const auto& layer : model->layers()) names.push_back(layer->name());
   EXPECT_EQ(names, (std::vector<std::string>{"in_x", "block_dense_1", "block_dense"}));
+}
+
+// Keras 3 allows "\\" in names, which Windows also writes between the groups of a file.
+TEST(KerasDialectTest, BackslashesInLayerNamesAreKept) {
+  const TemporaryFolder folder;
+  const Tensor x = layers::input({.shape = {1}, .name = "in\\x"});
+  const Tensor y = Dense({.units = 1, .use_bias = false, .name = "block\\dense"})(x);
+  const Functional model(
+      {.inputs = x,
+       .outputs = Dense({.units = 1, .use_bias = false, .name = "block_dense"})(y),
+       .name = "m\\n"});
+  model->weights()[0].assign(floats({2}, {1, 1}));
+  model->weights()[1].assign(floats({5}, {1, 1}));
+  for (const char* name : {"a.h5", "a.keras"}) {
+    save_model(model, folder / name);
+    const ModelHandle same = load_model(folder / name);
+    EXPECT_EQ(values_of(same(floats({3}, {1, 1}))), Floats{30}) << name;
+    EXPECT_EQ(same->layers()[1]->name(), "block\\dense");
+    EXPECT_EQ(same->name(), "m\\n");
+  }
+  for (const char* name : {"a.weights.h5", "b.h5"}) {
+    save_weights(*model, folder / name);
+    const ModelHandle other = load_model(folder / "a.keras");
+    for (const Variable& weight : other->weights()) weight.assign(floats({0}, {1, 1}));
+    load_weights(*other, folder / name);
+    EXPECT_EQ(values_of(other(floats({3}, {1, 1}))), Floats{30}) << name;
+  }
+}
+
+// Keras 2.13 to 2.15 allow "/" in names, also in archives.
+TEST(KerasDialectTest, SlashesInLayerNamesOfArchivesAreRemoved) {
+  const TemporaryFolder folder;
+  const Tensor x = layers::input({.shape = {1}, .name = "x"});
+  const Tensor y = Dense({.units = 1, .use_bias = false, .name = "block%dense"})(x);
+  const Functional model({.inputs = x, .outputs = y, .name = "m"});
+  model->weights()[0].assign(floats({7}, {1, 1}));
+  save_model(model, folder / "a.keras");
+  const ZipFile archive(folder / "a.keras");
+  {
+    ZipWriter out(folder / "b.keras");
+    for (const std::string& entry : archive.entries()) {
+      std::string text = archive.read(entry, 1 << 20);
+      if (entry == "config.json") {
+        for (size_t at = 0; (at = text.find('%', at)) != std::string::npos;) text[at] = '/';
+      }
+      out.add(entry, std::move(text));
+    }
+    out.finish();
+  }
+  const ModelHandle read = load_model(folder / "b.keras");
+  EXPECT_EQ(read->layers()[1]->name(), "block_dense");
+  EXPECT_EQ(values_of(read(floats({3}, {1, 1}))), Floats{21});
 }
 
 // The weight names of Keras 1. Its weights files have no version.

@@ -1,4 +1,4 @@
-// Tests savedmodel/keras/internal/keras_model_config.cc, keras_vocabularies.cc and node_results.cc.
+// Tests savedmodel/keras/internal/keras_model_config.cc and keras_vocabularies.cc.
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 
 #include <map>
@@ -8,10 +8,12 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/lambda.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/preprocessing/lookup.h>
+#include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/layers/registry.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
@@ -213,6 +215,38 @@ TEST(KerasArchiveTest, LambdasAreRejected) {
   EXPECT_THROW(load_model(folder / "a.keras", {.safe_mode = false}), NotImplementedError);
 }
 
+// Python code is never run; a function that is registered under the name of the layer replaces it.
+TEST(KerasArchiveTest, CodeOfALambdaLayerIsReplacedByARegisteredFunction) {
+  const TemporaryFolder folder;
+  layers::register_lambda_function(
+      "keras_archive_test_named",
+      [](const Tensors& x, const LambdaCall&) { return Tensors(ops::negative(x.tensor())); });
+  const Sequential model(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                  layers::Lambda({.function = "keras_archive_test_named", .name = "minus"})}});
+  save_model(model, folder / "a.keras");
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
+  std::string text = to_json(config_in(folder / "a.keras"));
+  const std::string from = R"({"module": "builtins", "class_name": "function", )"
+                           R"("config": "keras_archive_test_named", )"
+                           R"("registered_name": "function"})";
+  ASSERT_NE(text.find(from), std::string::npos) << text;
+  text.replace(text.find(from), from.size(),
+               R"({"class_name": "__lambda__",
+                   "config": {"code": "4wEA", "defaults": null, "closure": null}})");
+  replace_config(folder / "a.keras", text);
+  const std::string message =
+      message_of<NotImplementedError>([&] { load_model(folder / "a.keras"); });
+  EXPECT_THAT(message, HasSubstr("Lambda minus"));
+  EXPECT_THAT(message, HasSubstr(R"(register_lambda_function("minus", ...))"));
+  layers::register_lambda_function("minus", [](const Tensors& x, const LambdaCall&) {
+    return Tensors(ops::negative(x.tensor()));
+  });
+  EXPECT_EQ(values_of(load_model(folder / "a.keras")(Tensors(batch()))),
+            values_of(model(Tensors(batch()))));
+}
+
 TEST(KerasArchiveTest, MissingOrDamagedPartsAreErrorsThatNameTheFile) {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& name) {
@@ -279,14 +313,23 @@ Functional lookups() {
                                       .name = "weighed"});
   const layers::IntegerLookup numbers(
       {.vocabulary = {{7, -3}}, .output_mode = "count", .name = "numbers"});
-  return Functional({.inputs = Tensors::list({s, i}),
-                     .outputs = Tensors::list({words(s), weighed(s), numbers(i)}),
-                     .name = "lookups"});
+  const layers::TextVectorization text({.split = {}, .vocabulary = {{"b", "a"}}, .name = "text"});
+  const layers::TextVectorization tf_idf({.split = {},
+                                          .output_mode = "tf_idf",
+                                          .vocabulary = {{"b", "a"}},
+                                          .idf_weights = {{0.5, 0.75}},
+                                          .name = "tf_idf"});
+  return Functional(
+      {.inputs = Tensors::list({s, i}),
+       .outputs = Tensors::list({words(s), weighed(s), numbers(i), text(s), tf_idf(s)}),
+       .name = "lookups"});
 }
 
 const std::map<std::string, std::string> kVocabularies = {
     {"assets/layers/string_lookup/vocabulary.txt", "\n[UNK]\nb\na"},
     {"assets/layers/string_lookup_1/vocabulary.txt", "[UNK]\nb\na"},
+    {"assets/layers/text_vectorization/vocabulary.txt", "\n[UNK]\nb\na"},
+    {"assets/layers/text_vectorization_1/vocabulary.txt", "[UNK]\nb\na"},
     {"assets/layers/integer_lookup/vocabulary.txt", "-1\n7\n-3\n"}};
 
 std::vector<std::vector<float>> numbers_of(const Model& model) {
@@ -305,6 +348,8 @@ TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
   save_model(model, folder / "a.keras");
   const auto expected = numbers_of(*model);
   EXPECT_EQ(expected[0], (std::vector<float>{3, 0, 1, 2}));
+  EXPECT_EQ(expected[3], (std::vector<float>{3, 0, 1, 2}));
+  EXPECT_EQ(expected[4], (std::vector<float>{0, 0, 0.75, 0.625, 0.5, 0}));
   move_vocabularies(folder / "a.keras", kVocabularies);
   const ModelHandle read = load_model(folder / "a.keras");
   EXPECT_EQ(numbers_of(*read), expected);
@@ -332,6 +377,9 @@ TEST(KerasArchiveTest, WordFrequenciesAreSavedAsWeights) {
   EXPECT_EQ(file.read("layers/string_lookup_1/vars/idf_weights").to_vector<float>(),
             (std::vector<float>{0.375, 0.25, 0.5}));
   EXPECT_TRUE(file.children("layers/string_lookup/vars").empty());
+  EXPECT_EQ(
+      file.read("layers/text_vectorization_1/_lookup_layer/vars/idf_weights").to_vector<float>(),
+      (std::vector<float>{0.625, 0.5, 0.75}));
   load_weights(model, folder / "a.weights.h5");
 }
 

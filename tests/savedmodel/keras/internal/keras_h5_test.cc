@@ -264,7 +264,7 @@ TEST(KerasH5Test, AMissingOrAnExtraWeightIsAnError) {
   std::vector<FileLayer> layers = weights_of_mlp();
   layers[1].weights.pop_back();
   const std::string message = refusal(folder, layers);
-  EXPECT_THAT(message, HasSubstr("'two' needs 2 weights"));
+  EXPECT_THAT(message, HasSubstr("'two' requires 2 weights"));
   layers = weights_of_mlp();
   layers[1].weights.emplace_back("more", normal({1}, 1));
   EXPECT_THAT(refusal(folder, layers), HasSubstr("3 under 'two'"));

@@ -865,6 +865,44 @@ def s034_swaps_under_load():
         assert min(count) > (8 if SANITIZED else 40), count
 
 
+def s145_the_stubs_are_not_the_servers():
+    """The .proto files of the stubs are others than the server's, and agree with them on the wire."""
+    from google.protobuf import descriptor_pb2
+
+    def wire(field):
+        """The kind of a field on the wire: numbers of any width, 4 or 8 bytes, or a length."""
+        kinds = descriptor_pb2.FieldDescriptorProto
+        if field.type in (kinds.TYPE_DOUBLE, kinds.TYPE_FIXED64, kinds.TYPE_SFIXED64):
+            return "8 bytes"
+        if field.type in (kinds.TYPE_FLOAT, kinds.TYPE_FIXED32, kinds.TYPE_SFIXED32):
+            return "4 bytes"
+        return "length" if field.type in (kinds.TYPE_STRING, kinds.TYPE_BYTES, kinds.TYPE_MESSAGE) else "number"
+
+    def messages(folder, *names):
+        out = WORK / "descriptors"
+        subprocess.run(["protoc", f"--proto_path={folder}", f"--descriptor_set_out={out}", *names], check=True)
+        found, left = {}, []
+        for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
+            left += [("", message) for message in file.message_type]
+        while left:
+            outer, message = left.pop()
+            found[outer + message.name] = {field.number: (wire(field), field.label == field.LABEL_REPEATED)
+                                           for field in message.field}
+            left += [(outer + message.name + ".", inner) for inner in message.nested_type]
+        return found
+
+    own = pathlib.Path(__file__).resolve().parents[4] / "savedmodel/serving/grpc"
+    servers = messages(own, "tfs_messages.proto", "kserve_messages.proto")
+    clients = messages(stubs.PROTOS, "tensorflow.proto", "tensorflow_serving.proto", "inference.proto")
+    health = messages(stubs.HEALTH, "grpc/health/v1/health.proto")
+    both = [name for name in servers if name in clients or name in health]
+    assert len(both) > 40, both
+    for name in both:
+        for number, kind in servers[name].items():
+            known = {**clients, **health}[name].get(number, kind)
+            assert kind == known, (name, number, kind, known)
+
+
 def s146_symbols():
     """The libraries contain nothing of gRPC or of the server's messages, and export no protobuf."""
     def symbols(path, *flags):

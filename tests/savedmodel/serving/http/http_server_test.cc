@@ -5,12 +5,14 @@
 #include <arpa/inet.h>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/base/errors.h>
@@ -29,9 +31,24 @@ class Echo : public HttpHandler {
   void handle(const HttpRequest& request, HttpResponse& response) override {
     if (request.path == "/slow") std::this_thread::sleep_for(300ms);
     response.body = request.body;
+    if (claims && request.deadline != nullptr && !request.deadline->claim()) ++unclaimed;
     ++handled;
   }
+  void refused(const HttpRequest& request, int status) override {
+    const std::lock_guard lock(mutex_);
+    refusals_.push_back(std::string(request.path) + " " + std::to_string(status));
+  }
+  std::vector<std::string> refusals() {
+    const std::lock_guard lock(mutex_);
+    return refusals_;
+  }
   std::atomic<int> handled = 0;
+  std::atomic<bool> claims = false;  // as the router does before it counts a request
+  std::atomic<int> unclaimed = 0;    // requests whose time-out was sent before
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> refusals_;
 };
 
 // A server whose tick() runs in a thread, as serve() calls it.
@@ -196,6 +213,36 @@ TEST(HttpServerTest, ClosesSlowClients) {
   EXPECT_NE(body.read(1, 1).find(" 408 "), std::string::npos);
   EXPECT_TRUE(idle.closed());
   EXPECT_EQ(running.metrics.rejected_read_timeout.value(), 2);
+}
+
+// S-151: the handler is told of requests that the server itself refuses, and a request whose
+// time-out was sent while it computed knows that it was not answered.
+TEST(HttpServerTest, ReportsRequestsThatItRefuses) {
+  Running running({.threads = 1,
+                   .limits = {.body_bytes = 100},
+                   .timeout_ms = 100,
+                   .max_pending = 2,
+                   .read_timeout_seconds = 0.3});
+  running.handler.claims = true;
+  Client computing(running.server.port()), queued(running.server.port());
+  Client refused(running.server.port()), large(running.server.port()), slow(running.server.port());
+  computing.send(post("/slow", "a"));
+  while (running.metrics.pending == 0) std::this_thread::yield();
+  queued.send(post("/queued", "b"));
+  while (running.metrics.pending == 1) std::this_thread::yield();
+  refused.send(post("/refused", "c"));
+  large.send("POST /large HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n");
+  slow.send("POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_NE(refused.read(1, 1).find(" 429 "), std::string::npos);
+  EXPECT_NE(large.read(1, 1).find(" 413 "), std::string::npos);
+  EXPECT_NE(queued.read(1, 1).find(" 504 "), std::string::npos);
+  EXPECT_NE(computing.read(1, 1).find(" 504 "), std::string::npos);
+  EXPECT_NE(slow.read(1, 1).find(" 408 "), std::string::npos);
+  while (running.handler.handled == 0) std::this_thread::yield();
+  EXPECT_EQ(running.handler.unclaimed, 1);
+  EXPECT_THAT(
+      running.handler.refusals(),
+      testing::UnorderedElementsAre("/refused 429", "/large 413", "/queued 504", "/body 408"));
 }
 
 // S-005.

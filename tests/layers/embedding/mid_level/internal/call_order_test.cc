@@ -141,7 +141,7 @@ TEST(CallOrderTest, ResetDropsAllBatches) {
   order.enqueue(1, true, kUnnamed);
   order.dequeue(1, kUnnamed);
   order.enqueue(1, true, "a");
-  order.forget();
+  order.clear();
   EXPECT_EQ(order.in_flight(), 0);
   EXPECT_THROW(order.dequeue(2, "a"), RuntimeError);
   EXPECT_THROW(order.apply_gradients(2, kUnnamed), RuntimeError);

@@ -1,4 +1,4 @@
-#include <keel/savedmodel/keras/internal/node_results.h>
+#include <keel/layers/functional/internal/node_results.h>
 
 namespace keel {
 namespace {
