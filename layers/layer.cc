@@ -8,6 +8,7 @@
 #include <keel/framework/base/internal/memory_error.h>
 #include <keel/framework/sparse_functions.h>
 #include <keel/layers/internal/activity_loss_scale.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/internal/naming.h>
 
 namespace keel {
@@ -15,11 +16,6 @@ namespace {
 
 // The `training` value that layers called inside another layer inherit; empty outside of any call.
 thread_local std::optional<bool> inherited_training;
-
-ProductOperands product_operands(const DTypePolicy& policy) {
-  if (policy.bfloat16_products()) return ProductOperands::kBFloat16;
-  return policy.float16_products() ? ProductOperands::kFloat16 : ProductOperands::kUnchanged;
-}
 
 class TrainingScope {
  public:

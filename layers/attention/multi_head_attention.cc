@@ -53,6 +53,12 @@ std::vector<std::string> MultiHeadAttentionLayer::sublayer_attributes() const {
   return out;
 }
 
+Config MultiHeadAttentionLayer::get_config() const {
+  Config out = without_flash_attention(to_config(options_));
+  out.set("value_dim", value_dim());  // as Keras writes it
+  return out;
+}
+
 Shape MultiHeadAttentionLayer::output_shape(const Shape& query) const {
   if (!options_.output_shape) return {query[-1]};
   const std::vector<int>& dims = options_.output_shape->values();

@@ -110,7 +110,7 @@ class MultiHeadAttentionLayer final : public OptionsLayer<MultiHeadAttentionOpti
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
   std::vector<std::string> sublayer_attributes() const override;
-  Config get_config() const override { return without_flash_attention(to_config(options_)); }
+  Config get_config() const override;
 
  private:
   std::string caller() const { return std::string(kClassName) + " " + name(); }

@@ -96,9 +96,9 @@ std::optional<PlanValues> EmbeddingLayer::plan(Planner& planner, const PlanValue
   return *out;
 }
 
-KEEL_REGISTER(
-    Layer, EmbeddingLayer, .package = "keras",
-    .ignored_keys =
-        "input_length=*, lora_rank=null, lora_alpha=null, quantization_config=*, sparse=false")
+KEEL_REGISTER(Layer, EmbeddingLayer, .package = "keras",
+              .ignored_keys =
+                  "input_length=*, weights=null, lora_rank=null, lora_alpha=null, "
+                  "quantization_config=*, sparse=false")
 
 }  // namespace keel

@@ -51,7 +51,8 @@ SparseTensor sparse_input(const InputOptions& options) {
 
 }  // namespace layers
 
-KEEL_REGISTER(Layer, InputLayer, .package = "keras",
-              .ignored_keys = "optional=false, trainable=*, input_tensor=null")
+KEEL_REGISTER(
+    Layer, InputLayer, .package = "keras",
+    .ignored_keys = "optional=false, trainable=*, input_tensor=null, shape=null, batch_size=null")
 
 }  // namespace keel

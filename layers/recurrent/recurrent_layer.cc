@@ -148,7 +148,7 @@ RNNCell::States RecurrentLayer::initial_states(const Tensors& inputs, const Shap
 RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask,
                                            RNNCell::States states, bool training) const {
   const Shape step_shape = step_of(x.shape());
-  const AutocastScope products(cell_->dtype_policy().bfloat16_products());
+  const AutocastScope products(product_operands(cell_->dtype_policy()));
   const RNNCell::Run cell = cell_->start(step_shape, training);
   const Tensor inputs = with_swapped_axes(x);
   const std::vector<Tensor> projected = steps_of(cell.project ? cell.project(inputs) : inputs);

@@ -210,6 +210,6 @@ std::shared_ptr<Layer> BidirectionalLayer::from_config(const Config& config) {
 }
 
 KEEL_REGISTER(Layer, BidirectionalLayer, .package = "keras",
-              .call = "sequences, initial_state, mask, training")
+              .call = "sequences, initial_state, mask, training", .ignored_keys = "weights=null")
 
 }  // namespace keel
