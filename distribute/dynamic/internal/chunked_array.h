@@ -24,7 +24,7 @@ class ChunkedArray {
   int64_t bytes() const { return static_cast<int64_t>(chunks_.size() * kChunk * sizeof(T)); }
 
  private:
-  static constexpr size_t kChunk = 1024;
+  static constexpr size_t kChunk = 8192;
   std::vector<std::unique_ptr<T[]>> chunks_;
 };
 

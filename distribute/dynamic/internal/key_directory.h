@@ -2,6 +2,7 @@
 // times.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -48,8 +49,19 @@ class KeyDirectory {
     return index_.find(hash, [&](uint32_t position) { return keys_[position] == key; });
   }
   uint32_t find(const Key& key) const { return find(key, key_hash(key)); }
-  // Loads the memory that find() will read.
-  void prefetch(uint64_t hash) const { index_.prefetch(hash); }
+  // Finds many keys: calls fn(i, position) for i = 0, 1, ... n - 1, where position may be kNone.
+  // key(i) and hash(i) return a key and its hash. Memory is loaded some keys ahead.
+  template <class KeyAt, class HashAt, class Fn>
+  void find_all(size_t n, const KeyAt& key_at, const HashAt& hash_at, const Fn& fn) const {
+    constexpr size_t kIndexAhead = 32, kKeysAhead = 12;
+    for (size_t i = 0; i < std::min(kIndexAhead, n); ++i) index_.prefetch(hash_at(i));
+    for (size_t i = 0; i < std::min(kKeysAhead, n); ++i) prefetch_key(hash_at(i));
+    for (size_t i = 0; i < n; ++i) {
+      if (i + kIndexAhead < n) index_.prefetch(hash_at(i + kIndexAhead));
+      if (i + kKeysAhead < n) prefetch_key(hash_at(i + kKeysAhead));
+      fn(i, find(key_at(i), hash_at(i)));
+    }
+  }
 
   // Access by position, which must have a key.
   bool holds(int64_t position) const { return uses_[position].last != KeyUse::kFree; }
@@ -83,6 +95,13 @@ class KeyDirectory {
   }
 
  private:
+  void prefetch_key(uint64_t hash) const {
+    const uint32_t position = index_.first_candidate(hash);
+    if (position == kNone) return;
+    __builtin_prefetch(&keys_[position]);
+    __builtin_prefetch(&uses_[position], 1);
+  }
+
   KeyIndex index_;
   ChunkedArray<Key> keys_;
   ChunkedArray<KeyUse> uses_;

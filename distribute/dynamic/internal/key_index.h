@@ -42,6 +42,14 @@ class KeyIndex {
     const Table& table = tables_[key_shard(hash)];
     if (!table.slots.empty()) __builtin_prefetch(&table.slots[home(table, tag_of(hash))]);
   }
+  // Returns the position of the first key that find() will compare, or kNone if there is none in the
+  // memory that prefetch() has loaded.
+  uint32_t first_candidate(uint64_t hash) const {
+    const Table& table = tables_[key_shard(hash)];
+    if (table.slots.empty()) return kNone;
+    const Slot& slot = table.slots[home(table, tag_of(hash))];
+    return slot.tag == tag_of(hash) ? slot.position : kNone;
+  }
   // Adds a key that the index does not contain. If it throws std::bad_alloc, the index is
   // unchanged.
   void insert(uint64_t hash, uint32_t position);

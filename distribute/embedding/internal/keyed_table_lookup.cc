@@ -6,9 +6,6 @@
 namespace keel::distribute {
 namespace {
 
-// The number of keys whose memory is loaded before it is read.
-constexpr size_t kKeysAhead = 16;
-
 // Returns a batch without the ids that `drops` selects. Samples keep their positions.
 template <class Drops>
 FeatureBatch without_ids(const FeatureBatch& batch, std::vector<uint32_t>& numbers,
@@ -86,15 +83,12 @@ template <class Key>
 void KeyedTableOf<Key>::find_entries(Lookup& lookup, bool training, int64_t update) const {
   const DistinctKeys<Key>& distinct = lookup.distinct;
   const bool admits = training && has_room();
-  for (size_t i = 0; i < std::min(kKeysAhead, distinct.size()); ++i) {
-    directory_.prefetch(distinct.hash(i));
-  }
-  for (size_t i = 0; i < distinct.size(); ++i) {
-    if (i + kKeysAhead < distinct.size()) directory_.prefetch(distinct.hash(i + kKeysAhead));
-    const Key& key = distinct.key(i);
-    const uint64_t hash = distinct.hash(i);
+  const auto key_at = [&](size_t i) -> const Key& { return distinct.key(i); };
+  const auto hash_at = [&](size_t i) { return distinct.hash(i); };
+  directory_.find_all(distinct.size(), key_at, hash_at, [&](size_t i, uint32_t position) {
+    const Key& key = key_at(i);
+    const uint64_t hash = hash_at(i);
     Entry& entry = lookup.entries[i];
-    const uint32_t position = directory_.find(key, hash);
     if (position != KeyIndex::kNone) {
       entry.found = first_key_row() + position;
       lookup.hits += entry.count;
@@ -105,7 +99,7 @@ void KeyedTableOf<Key>::find_entries(Lookup& lookup, bool training, int64_t upda
       entry.found = miss_row(key);
       lookup.not_admitted += entry.count;
     }
-  }
+  });
 }
 
 // Fills the row numbers of the features, and the initial rows of fresh keys.
