@@ -225,13 +225,7 @@ void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor&
 }
 
 DynamicTable TPUEmbeddingLayer::dynamic_table(const Table& table) const {
-  const int found = tables_.find(table);
-  if (found < 0 || !tables_.tables[found].own->dynamic) {
-    throw ValueError(
-        "dynamic_table: table '", table == nullptr ? "" : table->name, "' ",
-        found < 0 ? "is not a table of layer " : "has a vocabulary and no dynamic ids in layer ",
-        name(), "; pass a table of this layer with TableConfig::dynamic");
-  }
+  const int found = find_dynamic(tables_, table, "layer " + name());
   if (!built())
     throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
   return DynamicTable([backend = backend_, found](bool drain) -> distribute::KeyedTable& {

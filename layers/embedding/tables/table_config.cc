@@ -182,6 +182,14 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
   return out;
 }
 
+int find_dynamic(const TableSet& tables, const Table& table, const std::string& owner) {
+  const int found = table == nullptr ? -1 : tables.find(table);
+  if (found >= 0 && tables.tables[found].own->dynamic) return found;
+  throw ValueError("dynamic_table: table '", table == nullptr ? "" : table->name, "' ",
+                   found < 0 ? "is not a table of " : "has a vocabulary and no dynamic ids in ",
+                   owner, "; pass a table of it with TableConfig::dynamic");
+}
+
 void reject_dynamic(const TableSet& tables, const std::string& caller) {
   for (const TableSet::Entry& entry : tables.tables) {
     if (!entry.own->dynamic) continue;

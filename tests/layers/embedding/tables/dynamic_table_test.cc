@@ -12,11 +12,14 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/embedding/partial_tpu_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
@@ -53,6 +56,15 @@ Table table_with(const DynamicVocabulary& dynamic, const EmbeddingOptimizer& opt
                      .dynamic = dynamic});
 }
 
+// The gradient of the activations of the tests.
+Tensor gradient_factors(const Shape& shape) {
+  std::vector<float> out(shape.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<float>((i / 2 + 1) * (i % 2 + 1)) / 8;
+  }
+  return Tensor::from(out, shape);
+}
+
 // A layer with one feature, under a strategy of its own: a TPUStrategy with `cores`, or variables.
 class Job {
  public:
@@ -79,7 +91,8 @@ class Job {
       const Tensor found = (*layer_)(Tensors(batches[replica])).tensor();
       out[replica] = found.to_vector<float>();
       const auto variables = (*layer_)->trainable_variables();
-      const auto gradients = tape.gradient(ops::sum(found * factors(found.shape())), variables);
+      const auto gradients =
+          tape.gradient(ops::sum(found * gradient_factors(found.shape())), variables);
       if (optimizer_) (*optimizer_)->apply_gradients(gradients, variables);
     });
     return out;
@@ -108,14 +121,6 @@ class Job {
     const ReplicaContext* const context = current_replica_context();
     return context == nullptr ? 0 : context->replica;
   }
-  static Tensor factors(const Shape& shape) {
-    std::vector<float> out(shape.size());
-    for (size_t i = 0; i < out.size(); ++i) {
-      out[i] = static_cast<float>((i / 2 + 1) * (i % 2 + 1)) / 8;
-    }
-    return Tensor::from(out, shape);
-  }
-
   const Table table_;
   const std::unique_ptr<Strategy> strategy_;
   const Strategy::Scope scope_;
@@ -678,6 +683,130 @@ TEST(DynamicTableTest, CallsReadAndChangeRows) {
     EXPECT_THROW(table.assign_rows(ids({5, 6}), Tensor::zeros({2, 2})), ValueError);
     EXPECT_EQ(table.prune({.max_rows = 1}), 2);
   });
+}
+
+TEST(DynamicTableTest, D078TheMidLevelObjectEqualsTheLayer) {
+  const DynamicVocabulary dynamic = {.capacity = 9, .headroom = 0, .eviction = Eviction::lru()};
+  Job layer(table_with(dynamic, tpu::Adagrad{.learning_rate = 0.1}));
+  std::vector<std::vector<float>> activations;
+  for (uint64_t step = 0; step < 6; ++step) {
+    activations.push_back(layer.train(twin_batches(step, 1)[0]));
+  }
+  const std::vector<float> rows = layer.rows();
+
+  TPUStrategy strategy({.num_hosts = 1, .num_cores = 1});
+  const auto scope = strategy.scope();
+  const Table table = table_with(dynamic, tpu::Adagrad{.learning_rate = 0.1});
+  tpu::TPUEmbedding embedding(FeatureConfig{.table = table}, {});
+  for (uint64_t step = 0; step < 6; ++step) {
+    const Tensors batch(twin_batches(step, 1)[0]);
+    // Inference has no side effects.
+    embedding.enqueue(distribute::PerReplica<Tensors>({batch}), {.training = false, .name = "i"});
+    strategy.run([&] { embedding.dequeue("i"); });
+    embedding.enqueue(distribute::PerReplica<Tensors>({batch}));
+    strategy.run([&] {
+      const Tensor found = embedding.dequeue().tensor();
+      EXPECT_EQ(found.to_vector<float>(), activations[step]);
+      embedding.apply_gradients(Gradient(gradient_factors(found.shape())));
+    });
+  }
+  const DynamicTableState state = embedding.dynamic_table(table).state();
+  EXPECT_EQ(state.rows.to_vector<float>(), rows);
+  EXPECT_EQ(state.statistics.updates, 6);
+  EXPECT_GT(state.statistics.inference_looked_up, 0);
+  EXPECT_THROW(embedding.dynamic_table(table_with({})), ValueError);
+}
+
+TEST(DynamicTableTest, D087PartialAndServingObjects) {
+  TPUStrategy strategy({.num_hosts = 1, .num_cores = 1});
+  const auto scope = strategy.scope();
+  const layers::PartialTPUEmbedding partial(
+      {.feature_config = {{"f", FeatureConfig{.table = table_with({})}}},
+       .optimizer = optimizers::SGD({.learning_rate = 0.1}),
+       .size_threshold = 1000});
+  strategy.run([&] { partial(Tensors({{"f", ids({3, 4})}})); });
+  const auto engine = distribute::active_engine(strategy);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_TRUE(engine->tables()[0].dynamic.has_value());
+}
+
+TEST(DynamicTableTest, D087TPUEmbeddingForServingTrainsAVariable) {
+  const Table table = table_with({}, {});
+  tpu::TPUEmbeddingForServing embedding(FeatureConfig{.table = table});
+  embedding.build();
+  GradientTape tape;
+  const Tensor found = embedding(Tensors(ragged(IdRows{{3, 4}, {4}}))).tensor();
+  EXPECT_THAT(found.to_vector<float>(), ElementsAre(7, 7, 4, 4));
+  const std::vector<Variable> variables = {embedding.embedding_tables()[0].second};
+  sgd()->apply_gradients(tape.gradient(ops::sum(found), variables), variables);
+  const DynamicTableState state = embedding.dynamic_table(table).state();
+  EXPECT_THAT(state.rows.to_vector<float>(), ElementsAre(2, 2, 2, 2));
+}
+
+// The loss is the sum of the squares of the activations, so its gradient is twice the activation.
+TEST(DynamicTableTest, D018GradientsAreThoseOfFiniteDifferences) {
+  for (const char* const combiner : {"sum", "mean", "sqrtn"}) {
+    const auto loss_of = [](const std::vector<float>& found) {
+      double out = 0;
+      for (const float x : found) out += double{x} * x;
+      return out;
+    };
+    // Key 1 is known, key 2 is fresh; 3 and 4 read the fallback row.
+    const DynamicVocabulary dynamic = {
+        .capacity = 2,
+        .not_admitted = NotAdmitted::default_row(initializers::constant(0.5)),
+        .on_full = OnFull::kRefuse};
+    const TensorLike batch = ragged(IdRows{{1, 2, 1}, {2}, {}});
+    const TensorLike with_fallback = ragged(IdRows{{1, 3}, {4, 2, 3}});
+    for (const TensorLike& tested : {batch, with_fallback}) {
+      Job job(FeatureConfig{.table = table_with(dynamic, tpu::SGD{.learning_rate = 1}, combiner)});
+      job.evaluate(tested);
+      job.dynamic().assign_rows(ids({1}), testing_support::floats({0.25F, -0.5F}, {1, 2}));
+      if (&tested != &batch) {
+        job.dynamic().assign_rows(ids({2}), testing_support::floats({0.75F, 0.5F}, {1, 2}));
+      }
+      DynamicTableState before = job.dynamic().state();
+      job.strategy().run([&] {
+        GradientTape tape;
+        const Tensor found = job.layer()(Tensors(tested)).tensor();
+        tape.gradient(ops::sum(ops::square(found)), job.layer()->trainable_variables());
+      });
+      const DynamicTableState after = job.dynamic().state();
+      // Starts from the table after the update with its rows before it.
+      DynamicTableState base = after;
+      std::vector<float> rows = {0.25F, -0.5F, 2, 2};
+      if (&tested != &batch) rows = before.rows.to_vector<float>();
+      base.rows = Tensor::from(rows, {2, 2});
+      base.fallback = before.fallback;
+      const auto numeric = [&](std::vector<float> values, size_t i, auto set) {
+        double losses[2];
+        for (const int side : {0, 1}) {
+          std::vector<float> moved = values;
+          moved[i] += side == 0 ? 0.01F : -0.01F;
+          DynamicTableState state = base;
+          set(state, moved);
+          job.dynamic().restore(state);
+          losses[side] = loss_of(job.evaluate(tested));
+        }
+        return (losses[0] - losses[1]) / 0.02;
+      };
+      const auto after_rows = after.rows.to_vector<float>();
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const double gradient = numeric(rows, i, [](DynamicTableState& s, const auto& values) {
+          s.rows = Tensor::from(values, {2, 2});
+        });
+        EXPECT_NEAR(rows[i] - after_rows[i], gradient, 1e-3) << combiner << ' ' << i;
+      }
+      const auto fallback = before.fallback.to_vector<float>();
+      const auto after_fallback = after.fallback.to_vector<float>();
+      for (size_t i = 0; i < fallback.size(); ++i) {
+        const double gradient = numeric(fallback, i, [](DynamicTableState& s, const auto& values) {
+          s.fallback = Tensor::from(values, {1, 2});
+        });
+        EXPECT_NEAR(fallback[i] - after_fallback[i], gradient, 1e-3) << combiner << ' ' << i;
+      }
+    }
+  }
 }
 
 TEST(DynamicTableTest, D090EntriesHoldTheWholeTable) {
