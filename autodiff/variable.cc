@@ -102,6 +102,13 @@ struct Variable::State {
     }
   }
 
+  void check_not_keyed() const {
+    if (dynamic_cast<const KeyedRows*>(deferred.get()) == nullptr) return;
+    throw ValueError("Variable ", path,
+                     ": the rows of a table with dynamic ids cannot be assigned by number; use "
+                     "DynamicTable::assign_rows");
+  }
+
   void check_may_write() const {
     const ReplicaContext* context = current_replica_context();
     if (context != nullptr && context->replicas > 1 && !on_read()) {
@@ -191,6 +198,7 @@ Tensor Variable::read_rows(const Tensor& ids) const {
 
 void Variable::assign(const Tensor& value) const {
   State& s = state();
+  s.check_not_keyed();
   s.check_assignable(value.spec());
   s.check_may_write();
   // Deferred updates also apply to slot variables. Apply them all first, or the slots would lose
@@ -213,6 +221,7 @@ void Variable::assign_add(const Tensor& value) const {
 
 void Variable::update(const std::function<void(Tensor& value)>& fn) const {
   State& s = state();
+  s.check_not_keyed();
   s.check_may_write();
   if (s.position() < 0) {
     throw RuntimeError("Variable ", s.path,
@@ -238,6 +247,15 @@ void VariableStorage::make_unique() const {
 }
 
 void VariableStorage::replace(Tensor value) const { mutable_value() = std::move(value); }
+
+KeyedRows* VariableStorage::keyed_rows() const {
+  return dynamic_cast<KeyedRows*>(variable_.state().deferred.get());
+}
+
+void VariableStorage::replace_rows(Tensor value) const {
+  variable_.state().spec.shape = value.shape();
+  mutable_value() = std::move(value);
+}
 
 void VariableStorage::set_deferred_rows(std::shared_ptr<DeferredRows> rows) const {
   variable_.state().deferred = std::move(rows);

@@ -74,6 +74,10 @@ struct StateEntry {
   // Throws ValueError for values that set() would reject, so that a file can be rejected before any
   // entry is set. An empty function means that set() accepts all values.
   std::function<void(const Tensor&)> check = {};
+  // True for the parts of a table with dynamic ids: the value may have another number of rows than
+  // `spec`. set() stores the part, and the last of the table's entries makes the stored parts the
+  // new table.
+  bool any_rows = false;
 
   // Access by rows, for tables that one process may not hold whole. This process stores the rows
   // [first, end) of the table; `read` and `write` transfer float32 rows [begin, end) in that range.

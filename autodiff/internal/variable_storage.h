@@ -1,12 +1,14 @@
 // Storage of the value of a variable. VariableStorage gives optimizers access to the memory of
-// the value, and DeferredRows is the hook through which a value whose rows lag behind is completed
-// before it is read.
+// the value. DeferredRows is the hook through which a value whose rows lag behind is completed
+// before it is read. KeyedRows is a table in place of a value.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <keel/autodiff/variable.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel {
 
@@ -19,6 +21,32 @@ class DeferredRows {
   virtual void materialize(std::span<const int64_t> ids) = 0;
   // Applies the deferred updates of all rows.
   virtual void materialize_all() = 0;
+};
+
+// The rows of a table that keys select (a table with dynamic ids), in place of the value of a
+// variable. Reading the variable gives the rows in ascending order of keys. The row ids of its
+// gradients are opaque: only this object interprets them. An update consists of plan_update(),
+// which may throw and changes nothing, commit_update() and finish_update(). Not thread-safe.
+class KeyedRows : public DeferredRows {
+ public:
+  // The rows of an update. Row i of the gradient changes row rows.ids[i] of the memory.
+  struct Update {
+    IndexedSlices rows;
+    void* values = nullptr;         // row 0
+    std::vector<void*> slots = {};  // row 0 of each slot
+    int64_t row_step = 0;           // elements from one row to the next
+  };
+
+  // Gives each row these slots. Slots of the same names keep their values.
+  virtual void set_slots(const std::vector<Slot>& slots) = 0;
+  // Counts and admits keys on paper. Throws RuntimeError if the table is full, and for a gradient
+  // that does not belong to a lookup since the last update.
+  virtual void plan_update(const IndexedSlices& gradient) = 0;
+  // Counts and admits keys. If `all_rows` is true, the result has all rows of the table, with
+  // gradient 0 for those that the gradient does not name.
+  virtual Update commit_update(bool all_rows) = 0;
+  // Evicts keys.
+  virtual void finish_update() = 0;
 };
 
 // The stored value of one variable: that of this replica, or the one that the replicas share.
@@ -48,6 +76,10 @@ class VariableStorage {
   const std::shared_ptr<DeferredRows>& deferred_rows() const;
   // Applies the deferred updates of all rows.
   void materialize_all() const;
+  // Returns the deferred rows if keys select the rows, else null.
+  KeyedRows* keyed_rows() const;
+  // Stores a value with another number of rows.
+  void replace_rows(Tensor value) const;
 
  private:
   Tensor& mutable_value() const;

@@ -104,20 +104,6 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
                              const Tensor& end_points,
                              const std::string& interpolation = "bilinear", double fill_value = 0,
                              const std::string& data_format = "channels_last");
-// The optional arguments of elastic_transform().
-struct ElasticOptions {
-  double alpha = 20;                       // scales the displacements
-  double sigma = 5;                        // smoothness of the displacements, in pixels
-  std::string interpolation = "bilinear";  // or "nearest"
-  std::string fill_mode = "reflect";       // that of map_coordinates()
-  double fill_value = 0;
-  std::optional<uint64_t> seed = {};  // of the displacements; unset: 0
-  std::string data_format = "channels_last";
-};
-// Displaces the pixels of each image at random: by normal numbers with the deviation sigma, blurred
-// by a Gaussian of the deviation sigma and multiplied by alpha (Simard et al. 2003). The random
-// numbers are not those of Keras.
-Tensor elastic_transform(const Tensor& images, const ElasticOptions& options = {});
 
 // The optional arguments of elastic_transform().
 struct ElasticOptions {

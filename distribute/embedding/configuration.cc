@@ -79,9 +79,63 @@ void check_product(const std::string& what, std::span<const int64_t> sizes) {
   }
 }
 
+// The names of enumerators are those of encode(DynamicVocabulary).
+proto::DynamicVocabulary write(const DynamicVocabulary& dynamic) {
+  proto::DynamicVocabulary p;
+  const Config config = encode(dynamic);
+  p.set_key(config["key"].string());
+  p.set_headroom(dynamic.headroom);
+  p.set_clock(config["clock"].string());
+  p.set_on_full(config["on_full"].string());
+  const Admission& admission = dynamic.admission;
+  p.set_admission(config["admission"]["type"].string());
+  p.set_admission_count(admission.occurrences);
+  p.set_admission_window(admission.counts.window);
+  p.set_admission_max_pending(admission.counts.max_pending);
+  p.set_sketch_width(admission.cells.width);
+  p.set_sketch_halve_every(admission.cells.halve_every);
+  p.set_admission_probability(admission.share);
+  const EvictionOptions& eviction = dynamic.eviction.options;
+  p.set_eviction(config["eviction"]["policy"].string());
+  p.set_eviction_ttl(eviction.ttl);
+  p.set_eviction_min_l2_norm(eviction.min_l2_norm);
+  p.set_eviction_interval(eviction.interval);
+  p.set_eviction_halve_every(eviction.halve_every);
+  p.set_not_admitted(config["not_admitted"]["type"].string());
+  p.set_fallback_rows(dynamic.not_admitted.rows);
+  return p;
+}
+
+DynamicVocabulary read(const proto::DynamicVocabulary& p, const EngineTable& table) {
+  const Config config = Config::dict(
+      {{"key", p.key()},
+       {"capacity", table.rows},
+       {"headroom", p.headroom()},
+       {"clock", p.clock()},
+       {"admission", Config::dict({{"type", p.admission()},
+                                   {"count", p.admission_count()},
+                                   {"window", p.admission_window()},
+                                   {"max_pending", p.admission_max_pending()},
+                                   {"width", p.sketch_width()},
+                                   {"halve_every", p.sketch_halve_every()},
+                                   {"probability", p.admission_probability()}})},
+       {"eviction", Config::dict({{"policy", p.eviction()},
+                                  {"ttl", p.eviction_ttl()},
+                                  {"min_l2_norm", p.eviction_min_l2_norm()},
+                                  {"interval", p.eviction_interval()},
+                                  {"halve_every", p.eviction_halve_every()}})},
+       {"not_admitted", Config::dict({{"type", p.not_admitted()}, {"rows", p.fallback_rows()}})},
+       {"on_full", p.on_full()}});
+  std::optional<DynamicVocabulary> out;
+  decode(config, out);
+  keel::check(*out, table.name);
+  return *out;
+}
+
 EngineTable read(const proto::TableDescriptor& p) {
   EngineTable table = {.name = p.name(), .rows = p.vocabulary_size(), .dim = p.dimension()};
-  if (table.rows < 1 || table.dim < 1 || p.num_features() < 0) {
+  if (p.has_dynamic()) table.dynamic = read(p.dynamic(), table);
+  if (table.rows < (table.dynamic ? 0 : 1) || table.dim < 1 || p.num_features() < 0) {
     throw ValueError("EngineConfiguration: table '", table.name,
                      "' must have positive sizes, received ", table.rows, " rows of ", table.dim,
                      " and ", p.num_features(), " features");
@@ -166,6 +220,7 @@ std::string serialize(const EngineConfiguration& configuration) {
     p.set_num_features(table.num_features);
     p.set_combiner(write(table.combiner));
     p.set_storage(write(table.storage));
+    if (table.dynamic) *p.mutable_dynamic() = write(*table.dynamic);
     *p.mutable_optimization_parameters() = write_optimization_parameters(table);
   }
   for (const EngineFeature& feature : configuration.features) {

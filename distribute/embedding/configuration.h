@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/distribute/embedding/partition.h>
 #include <keel/distribute/embedding/row_update.h>
 #include <keel/framework/base/shape.h>
@@ -23,7 +24,8 @@ struct Quantization {
   double lower = 0, upper = 0;  // lower < upper
 };
 
-// A table of an engine. `name` must be unique; rows and dim must be positive.
+// A table of an engine. `name` must be unique; rows and dim must be positive. A table for unbounded
+// ids has `dynamic`, and `rows` is its capacity.
 struct EngineTable {
   std::string name = {};
   int64_t rows = 0, dim = 0;
@@ -39,6 +41,8 @@ struct EngineTable {
   // The dtype of the stored weights. Sums, update rules and slots always use float32. 16-bit
   // weights are rounded stochastically when a row is updated (see EmbeddingEngine).
   kernels::StorageType storage = kernels::StorageType::kFloat32;
+  // Set for tables for unbounded ids. Its initializer of fallback rows is not part of records.
+  std::optional<DynamicVocabulary> dynamic = {};
 };
 
 // An input of an engine, which table it looks up, and the shape of its activations.

@@ -83,6 +83,7 @@ void EmbeddingEngine::initialize(int table, int part, int64_t rows,
 }
 
 std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
+  check_static(table);
   const LocalRows& rows = state_->tables.shard_with(table, 0, 0).rows();
   if (!rows.is_run()) {
     throw NotImplementedError(
@@ -92,13 +93,23 @@ std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
   return {rows.first_row(), rows.first_row() + rows.count()};
 }
 
+void EmbeddingEngine::check_static(int table) const {
+  if (state_->tables.keyed(table) == nullptr) return;
+  throw NotImplementedError("EmbeddingEngine: table '", tables()[table].name,
+                            "' has dynamic ids and no numbered rows; use DynamicTable");
+}
+
+KeyedTable* EmbeddingEngine::keyed_table(int table) const { return state_->tables.keyed(table); }
+
 void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end, float* out) const {
+  check_static(table);
   const TableShard& shard = state_->tables.shard_with(table, begin, end);
   for (int64_t row = begin; row < end; ++row, out += shard.dim()) shard.read(part, row, out);
 }
 
 void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end,
                                  const float* values) {
+  check_static(table);
   state_->drop_prefetched();
   TableShard& shard = state_->tables.shard_with(table, begin, end);
   for (int64_t row = begin; row < end; ++row, values += shard.dim()) shard.write(part, row, values);
@@ -153,7 +164,8 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   communicator.wait_for_arrivals();  // until all replicas have written their rows
   std::vector<Tensor> values;
   if (prefetched != nullptr) values = replica.prefetcher.take_values(communicator, *prefetched);
-  values = replica.lookup.run(communicator, features, std::move(values));
+  tables.look_up_keys(*ticket, training, replica.updater.pending());
+  values = replica.lookup.run(communicator, ticket->features, ticket->keyed, std::move(values));
   if (training) {
     ++replica.lookups;
     replica.apply_pending(communicator);

@@ -43,11 +43,13 @@
 
 namespace keel::distribute {
 
+class KeyedTable;
+
 // One feature of one replica's batch. Sample s pools the rows of the ids at positions
 // [row_splits[s], row_splits[s + 1]). If row_splits is empty, sample s is the row of ids[s], and
 // weights must be empty.
 struct FeatureBatch {
-  Tensor ids;         // int64 [n]
+  Tensor ids;         // int64 [n], or string [n] for tables with string ids
   Tensor row_splits;  // int64 [samples + 1], or empty
   Tensor weights;     // float32 [n], or empty, which means 1 for every id
 };
@@ -135,11 +137,16 @@ class EmbeddingEngine {
   // otherwise it is dropped. Collective.
   void drain(Communicator& communicator);
   bool has_pending() const;  // true if an update is pending
+  // Returns a table for unbounded ids, whose type is private to the library; null for other tables.
+  // Must not be used while replicas run.
+  KeyedTable* keyed_table(int table) const;
   // Called after a failed run. Drops all prefetched batches. Also drops all pending updates, unless
   // every replica has the same number of them.
   void recover_from_failed_run();
 
  private:
+  void check_static(int table) const;
+
   struct Replica;  // the lookups, updates and prefetched batches of one replica
   struct State;
   const std::unique_ptr<State> state_;

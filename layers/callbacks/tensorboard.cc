@@ -193,6 +193,7 @@ void TensorBoardCallback::add_histograms(int64_t epoch) {
   for (const LayerHandle<Layer>& layer : model().layers()) {
     for_each_state_entry(*layer, [&](const std::string& path, const StateEntry& entry) {
       if (entry.kind != StateEntry::Kind::kWeight || entry.spec.dtype == DType::kString) return;
+      if (entry.any_rows && entry.spec.dtype != DType::kFloat32) return;
       const Tensor values = entry.get();
       if (!writes()) return;
       const std::string name = str(layer->name(), "/", path);

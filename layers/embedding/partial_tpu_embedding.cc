@@ -56,6 +56,8 @@ PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
 PartialTPUEmbeddingLayer::~PartialTPUEmbeddingLayer() = default;
 
 bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
+  // Only an engine has tables with dynamic ids.
+  if (feature.table->dynamic) return true;
   return options_.size_threshold && feature.table->vocabulary_size > *options_.size_threshold;
 }
 

@@ -1,10 +1,14 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 
+#include <algorithm>
+
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/internal/backend.h>
+#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 #include <keel/layers/embedding/tables/internal/host_lookup.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
+#include <keel/layers/embedding/tables/internal/keyed_variable.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -84,6 +88,7 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
         throw ValueError(
             "TPUEmbedding: pipeline_lookups requires embedding_feature kV1, received kUnsupported");
       }
+      reject_dynamic(tables, "TPUEmbedding with EmbeddingFeature kUnsupported");
       return std::make_unique<V0Backend>(tables, features);
     case EmbeddingFeature::kV1:
       break;
@@ -156,7 +161,10 @@ Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions
     return host_embedding_lookup(
         features, options.weights,
         tables_.on_own_tables(*options.serving_config, "TPUEmbedding serving_config"),
-        [this](const Table& table, const Tensor&) { return backend_->read(tables_.find(table)); });
+        [this](const Table& table, const Tensor&) { return backend_->read(tables_.find(table)); },
+        {.look_up_keys = [this](const Table& table, FeatureBags& bags) {
+          return inference_rows(backend_->keyed_table(tables_.find(table), true), bags);
+        }});
   }
   const keel::CallOptions base = {.training = options.training};
   if (!options.weights) return Layer::operator()(features, base);
@@ -207,7 +215,22 @@ void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor&
   if (!built())
     throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
   const int found = tables_.find(table);
-  if (found >= 0) backend_->write(found, values);
+  if (found < 0) return;
+  if (tables_.tables[found].own->dynamic) {
+    throw ValueError("update_embedding_table: table '", tables_.tables[found].own->name,
+                     "' has dynamic ids and no numbered rows; use "
+                     "dynamic_table(table).assign_rows(keys, values)");
+  }
+  backend_->write(found, values);
+}
+
+DynamicTable TPUEmbeddingLayer::dynamic_table(const Table& table) const {
+  const int found = find_dynamic(tables_, table, "layer " + name());
+  if (!built())
+    throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
+  return DynamicTable([backend = backend_, found](bool drain) -> distribute::KeyedTable& {
+    return backend->keyed_table(found, drain);
+  });
 }
 
 std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() const {
@@ -224,11 +247,23 @@ std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
     const std::vector<std::string> lines = notices_of(str("TPUEmbedding ", name()), path, counts);
     out.insert(out.end(), lines.begin(), lines.end());
   }
+  for (size_t t = 0; t < tables_.tables.size() && built(); ++t) {
+    const TableConfig& table = *tables_.tables[t].own;
+    if (!table.dynamic) continue;
+    out.push_back(dynamic_notice(str("TPUEmbedding ", name(), ": table '", table.name, "'"),
+                                 backend_->keyed_table(static_cast<int>(t), false).statistics()));
+  }
   return out;
 }
 
 std::vector<StateEntry> TPUEmbeddingLayer::state_entries() const {
   std::vector<StateEntry> out = Layer::state_entries();
+  // The values of variables do not hold the ids of their rows.
+  std::erase_if(out, [this](const StateEntry& entry) {
+    return std::ranges::any_of(tables_.tables, [&](const TableSet::Entry& table) {
+      return table.own->dynamic && table.own->name == entry.name;
+    });
+  });
   const std::vector<StateEntry> entries = backend_->state_entries();
   out.insert(out.end(), entries.begin(), entries.end());
   return out;
@@ -271,7 +306,8 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
     // An absent weight is represented by a dense tensor.
     const bool has_weight =
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
-    if (!can_plan(feature, layout)) return {};
+    // The plan calls the layer for ids without a vocabulary.
+    if (feature.table->dynamic || !can_plan(feature, layout)) return {};
     const auto found =
         planner.look_up({.caller = "TPUEmbedding: feature '" + paths[f] + "'",
                          .table = backend_->read(tables_.find(feature.table)),

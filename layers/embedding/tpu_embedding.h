@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include <keel/layers/embedding/tables/dynamic_table.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
 
@@ -120,14 +121,19 @@ class TPUEmbeddingLayer final : public Layer {
   // so, fit() calls prefetch().
   bool supports_prefetch() const override;
 
-  // Returns the current tables, [rows, dim], in order of first use by a feature. With an engine
-  // these are copies; do not call it inside a training step. If the tables are variables, they are
-  // also the trainable_variables(), in this order.
+  // Returns the current tables, [rows, dim], in order of first use by a feature. The rows of a
+  // table with dynamic ids are in ascending order of ids. With an engine these are copies; do not
+  // call it inside a training step. If the tables are variables, they are also the
+  // trainable_variables(), in this order.
   std::vector<std::pair<Table, Tensor>> embedding_tables() const;
   // Replaces the values of a table. Does nothing if the table does not belong to this layer, so
   // that one loop over many tables can serve several layers. Throws ValueError if the shape is not
-  // the table's.
+  // the table's, and for a table with dynamic ids.
   void update_embedding_table(const Table& table, const Tensor& values);
+
+  // Returns a handle for calls between steps to a table with dynamic ids. Throws ValueError for a
+  // table with a vocabulary or of another layer, and RuntimeError before the layer is built.
+  DynamicTable dynamic_table(const Table& table) const;
 
   // Returns how many invalid ids the lookups have dropped or replaced (FeatureConfig::id_policy),
   // by feature path.
@@ -162,7 +168,7 @@ class TPUEmbeddingLayer final : public Layer {
   const Options options_;
   const TableSet tables_;
   const Nest<FeatureConfig> features_;  // feature_config with the layer's copies of the tables
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
 };
 
 namespace layers {

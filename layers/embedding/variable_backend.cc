@@ -1,5 +1,6 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/internal/backend.h>
+#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
 namespace keel {
 namespace {
@@ -26,6 +27,10 @@ TPUEmbeddingLayer::VariableBackend::VariableBackend(const TableSet& tables,
       invalid_ids_(flatten_paths(config).size()),
       host_tables_(std::make_shared<HostTables>(with_own_slots(tables))) {}
 
+distribute::KeyedTable& TPUEmbeddingLayer::VariableBackend::keyed_table(int table, bool) const {
+  return host_tables_->keyed(static_cast<size_t>(table))->table();
+}
+
 std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build(const std::vector<Shape>&) {
   host_tables_->build();
   return host_tables_->parameters();
@@ -47,7 +52,11 @@ Tensors TPUEmbeddingLayer::VariableBackend::lookup(const Tensors& features,
       [this](const Table& table, const Tensor& ids) {
         return host_tables_->parameters()[tables_.find(table)].read_rows(ids);
       },
-      {.rules = rules_, .counter = &invalid_ids_});
+      {.rules = rules_,
+       .counter = &invalid_ids_,
+       .look_up_keys = [this](const Table& table, FeatureBags& bags) {
+         return host_tables_->keyed(tables_.find(table))->look_up(bags);
+       }});
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {
@@ -61,6 +70,20 @@ void TPUEmbeddingLayer::VariableBackend::write(int table, const Tensor& values) 
 std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() const {
   std::vector<StateEntry> out;
   if (!host_tables_->built()) return out;
+  for (size_t t = 0; t < tables_.tables.size(); ++t) {
+    const TableConfig& table = *tables_.tables[t].own;
+    if (!table.dynamic) continue;
+    const std::shared_ptr<KeyedVariable> keyed = host_tables_->keyed(t);
+    std::vector<std::string> slots;
+    for (const Slot& slot : keyed->table().options().slots) {
+      slots.push_back(table.name + "/" + slot.name);
+    }
+    for (StateEntry& entry :
+         dynamic_entries(table.name, slots, keyed->table(), [keyed] { return &keyed->table(); })) {
+      if (entry.name == table.name) entry.variable_id = keyed->variable().id();
+      out.push_back(std::move(entry));
+    }
+  }
   for (StateEntry& entry : host_tables_->state_entries()) {
     // The tables themselves are weights of the layer, which lists them.
     if (entry.kind == StateEntry::Kind::kSlot) out.push_back(std::move(entry));

@@ -30,6 +30,8 @@ ParameterCounts parameters_of(const Layer& layer) {
   ParameterCounts out;
   for_each_state_entry(layer, [&](const std::string&, const StateEntry& entry) {
     if (entry.kind != StateEntry::Kind::kWeight) return;
+    // The ids of a table with dynamic ids are not parameters.
+    if (entry.any_rows && entry.spec.dtype != DType::kFloat32) return;
     Parameters& part = entry.trainable ? out.trainable : out.other;
     part.count += entry.spec.shape.size();
     part.bytes += entry.spec.shape.size() * static_cast<int64_t>(size_of(entry.spec.dtype));

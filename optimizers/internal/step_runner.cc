@@ -14,6 +14,7 @@
 #include <keel/framework/device.h>
 #include <keel/framework/update_rule.h>
 #include <keel/optimizers/step/gradient_check.h>
+#include <keel/optimizers/step/keyed_updates.h>
 #include <keel/optimizers/step/post_update.h>
 
 namespace keel {
@@ -62,6 +63,7 @@ Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
   for (size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = variables[i];
     const bool updated = forms[i] != GradientKind::kNone;
+    if (keyed_rows_of(v) != nullptr) continue;  // see KeyedUpdates
     if (v.is_virtual() || (!updated && !plan.averages)) continue;
     out.touched.push_back(v);
     if (!updated) {
@@ -106,7 +108,10 @@ StepRunner::StepRunner(std::string class_name, const OptimizerOptions& options,
 int64_t StepRunner::calls() const { return iterations_.read().item<int64_t>(); }
 
 void StepRunner::build(const std::vector<Variable>& variables) {
-  for (const Variable& variable : variables) check_floating(class_name_ + ".build", variable);
+  for (const Variable& variable : variables) {
+    check_floating(class_name_ + ".build", variable);
+    if (KeyedRows* const rows = keyed_rows_of(variable)) rows->set_slots(rule_->slots());
+  }
   slots_.build(variables);
 }
 
@@ -127,10 +132,22 @@ void StepRunner::apply_gradients(const std::vector<Gradient>& gradients,
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
   check_variables(variables);
   check_lazy_rows(gradients, variables);
+  check_keyed(variables);
   if (Strategy::current().num_replicas_in_sync() == 1) {
     apply_local(gradients, variables);
   } else {
     apply_replicated(gradients, variables);
+  }
+}
+
+void StepRunner::check_keyed(const std::vector<Variable>& variables) const {
+  for (const Variable& variable : variables) {
+    if (keyed_rows_of(variable) == nullptr) continue;
+    const std::string caller = class_name_ + ".apply_gradients";
+    keel::check_keyed(caller, plan_after(0, 0), *rule_, variable);
+    if (Strategy::current().num_replicas_in_sync() == 1) continue;
+    throw NotImplementedError(caller, ": several replicas do not train ", variable.path(),
+                              ", a table with dynamic ids; use a TPUStrategy with an engine");
   }
 }
 
@@ -176,7 +193,7 @@ bool StepRunner::decays(const Variable& variable) const { return weight_decay_of
 
 // Returns false if the step updates only the rows that a sparse gradient names.
 bool StepRunner::steps_whole_table(const Variable& variable) const {
-  if (lazy_ != nullptr) return false;
+  if (lazy_ != nullptr && keyed_rows_of(variable) == nullptr) return false;
   return rule_->moves_without_gradient() || options_.use_ema ||
          options_.gradient_accumulation_steps || decays(variable);
 }
@@ -184,7 +201,7 @@ bool StepRunner::steps_whole_table(const Variable& variable) const {
 // Returns true if a step with this kind of gradient defers the rows that the gradient does not
 // name.
 bool StepRunner::defers_rows(const Variable& variable, GradientKind form) const {
-  return lazy_ != nullptr && form == GradientKind::kRows &&
+  return lazy_ != nullptr && form == GradientKind::kRows && keyed_rows_of(variable) == nullptr &&
          (rule_->moves_without_gradient() || decays(variable));
 }
 
@@ -220,13 +237,21 @@ void StepRunner::apply_local(const std::vector<Gradient>& gradients,
   const double rate = updates_after(calls_before) ? learning_rate_(calls_before) : 0;
   StepPlan plan = plan_after(calls_before, rate);
   Sorted all = sorted(plan, gradients, variables, forms);
+  KeyedUpdates keyed(*rule_, gradients, variables);
   prepare(all.updated, all.touched);
   pack_lazy_rows(all.updated);
   const std::vector<double> shared = shared_values(plan);
   plan.step.shared = shared;
   complete(all.updated);
+  const size_t others = all.updated.size();
+  keyed.commit(all.updated, [&](const Variable& v) { return steps_whole_table(v); });
+  for (size_t i = others; i < all.updated.size(); ++i) {
+    all.updated[i].weight_decay = weight_decay_of(all.updated[i].variable);
+  }
   step_local(plan, *rule_, all.updated);
+  all.updated.resize(others);
   finish(plan, all.updated, all.averaged);
+  keyed.finish();
 }
 
 // One call of apply_gradients in one of several replicas.

@@ -51,6 +51,7 @@ class StepRunner {
   bool decays(const Variable& variable) const;
   bool steps_whole_table(const Variable& variable) const;
   bool defers_rows(const Variable& variable, GradientKind form) const;
+  void check_keyed(const std::vector<Variable>& variables) const;
   void check_lazy_rows(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables) const;
   void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/autodiff/internal/variable_storage.h>
+
 namespace keel {
 namespace {
 
@@ -35,8 +37,29 @@ void check_slices(const std::string& caller, const Variable& variable,
   }
 }
 
+// The row ids of a table with dynamic ids are opaque.
+void check_keyed(const std::string& caller, const Variable& variable, const Gradient& gradient) {
+  if (!gradient.is_slices()) {
+    throw TypeError(caller, ": the gradient of ", variable.path(),
+                    " must be IndexedSlices, because the table has dynamic ids; received a dense "
+                    "tensor");
+  }
+  const IndexedSlices& slices = gradient.slices();
+  check_dtype(caller, variable, slices.values);
+  if (slices.ids.dtype() != DType::kInt64 || slices.ids.rank() != 1 ||
+      slices.values.shape() != Shape{slices.ids.size(), variable.shape()[1]}) {
+    throw ValueError(caller, ": the IndexedSlices for ", variable.path(), " must hold rows of dim ",
+                     variable.shape()[1], ", received ids ", slices.ids.shape(), " and values ",
+                     slices.values.shape());
+  }
+}
+
 void check_gradient(const std::string& caller, const Variable& variable, const Gradient& gradient) {
   if (!gradient) return;
+  if (VariableStorage(variable).keyed_rows() != nullptr) {
+    check_keyed(caller, variable, gradient);
+    return;
+  }
   if (gradient.is_slices()) {
     check_slices(caller, variable, gradient.slices());
     return;

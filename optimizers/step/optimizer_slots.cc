@@ -63,6 +63,8 @@ VariableInfo info_of(const Variable& variable) {
 }
 
 std::optional<Shape> slot_shape(const UpdateRule& rule, size_t slot, const Variable& variable) {
+  // The table has the slots of its rows.
+  if (VariableStorage(variable).keyed_rows() != nullptr) return {};
   const auto* of_variable = dynamic_cast<const VariableSlots*>(&rule);
   if (of_variable == nullptr || slot >= rule.slots().size()) return variable.shape();
   return of_variable->slot_shape(slot, info_of(variable));

@@ -37,6 +37,7 @@ void BatchLookup::fetch(Communicator& communicator, const std::vector<FeatureBat
 
 std::vector<Tensor> BatchLookup::run(Communicator& communicator,
                                      const std::vector<FeatureBatch>& features,
+                                     std::span<const std::shared_ptr<KeyedLookup>> keyed,
                                      std::vector<Tensor> values) {
   if (communicator.placement().processes() > 1) fetch(communicator, features);
   const profile::Scope scope(profile::Phase::kLookup, "pool");
@@ -50,8 +51,10 @@ std::vector<Tensor> BatchLookup::run(Communicator& communicator,
     const kernels::Bags bags = bags_of(batch);
     values[f] = Tensor::uninitialized({bags.samples, table.dim()}, DType::kFloat32);
     float* to = values[f].mutable_data<float>().data();
-    if (!table.rows().all() || tables_[t].quantization) {
-      pool_by_pointer(f, batch, next_remote, to);
+    const KeyedLookup* const keys = keyed.empty() ? nullptr : keyed[t].get();
+    const bool has_fresh = keys != nullptr && !keys->fresh_rows.empty();
+    if (!table.rows().all() || tables_[t].quantization || has_fresh) {
+      pool_by_pointer(f, batch, keys, next_remote, to);
     } else {
       table.look_up(bags, tables_[t].combiner, to);
     }
@@ -59,10 +62,11 @@ std::vector<Tensor> BatchLookup::run(Communicator& communicator,
   return values;
 }
 
-// Pools rows through pointers. The rows are held here, fetched from other processes, or copied
-// first because they are quantized or stored as 16-bit floats.
+// Pools rows through pointers. The rows are held here, fetched from other processes, the initial
+// rows of new ids, or copied first because they are quantized or stored as 16-bit floats.
 void BatchLookup::pool_by_pointer(size_t feature, const FeatureBatch& batch,
-                                  std::vector<int64_t>& next_remote, float* out) {
+                                  const KeyedLookup* keyed, std::vector<int64_t>& next_remote,
+                                  float* out) {
   const size_t t = tables_.table_of(feature);
   const TableShard& table = tables_.shard(t);
   const auto ids = batch.ids.data<int64_t>();
@@ -72,8 +76,14 @@ void BatchLookup::pool_by_pointer(size_t feature, const FeatureBatch& batch,
   float* copy = copies_.data();
   rows_.clear();
   for (const int64_t id : ids) {
-    const bool here = table.rows().contain(id);
-    const float* there = here ? nullptr : remote_.row(t, next_remote[t]++);
+    const bool is_fresh = keyed != nullptr && id < 0;
+    const bool here = !is_fresh && table.rows().contain(id);
+    const float* there = nullptr;
+    if (is_fresh) {
+      there = &keyed->fresh_rows[(-1 - id) * table.dim()];
+    } else if (!here) {
+      there = remote_.row(t, next_remote[t]++);
+    }
     if (!copies) {
       rows_.push_back(here ? table.row(id) : there);
       continue;
@@ -83,6 +93,12 @@ void BatchLookup::pool_by_pointer(size_t feature, const FeatureBatch& batch,
     copy += table.dim();
   }
   if (quantization) quantize(*quantization, copies_);
+  if (quantization && keyed != nullptr) {
+    // Row 0 is no row that could be quantized, but the zeros that ids without a row read.
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] == 0) std::fill_n(&copies_[i * table.dim()], table.dim(), 0.0F);
+    }
+  }
   kernels::Bags bags = bags_of(batch);
   if (bags.splits != nullptr) {
     kernels::pool_rows(rows_.data(), table.dim(), bags, tables_[t].combiner, out);

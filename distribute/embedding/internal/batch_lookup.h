@@ -15,14 +15,16 @@ class BatchLookup {
   explicit BatchLookup(const EngineTables& tables) : tables_(tables) {}
 
   // Fetches the rows that other processes hold, and pools the rows of each feature. Features f with
-  // a tensor values[f] have been pooled already. No replica may write rows meanwhile. Collective.
+  // a tensor values[f] have been pooled already. `keyed` is that of the ticket. No replica may
+  // write rows meanwhile. Collective.
   std::vector<Tensor> run(Communicator& communicator, const std::vector<FeatureBatch>& features,
+                          std::span<const std::shared_ptr<KeyedLookup>> keyed,
                           std::vector<Tensor> values);
 
  private:
   void fetch(Communicator& communicator, const std::vector<FeatureBatch>& features);
-  void pool_by_pointer(size_t feature, const FeatureBatch& batch, std::vector<int64_t>& next_remote,
-                       float* out);
+  void pool_by_pointer(size_t feature, const FeatureBatch& batch, const KeyedLookup* keyed,
+                       std::vector<int64_t>& next_remote, float* out);
 
   const EngineTables& tables_;
   RemoteRows remote_;

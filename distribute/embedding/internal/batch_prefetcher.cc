@@ -23,7 +23,11 @@ constexpr int64_t kMostChangedPerPosition = 2;
 
 bool is_same(const Tensor& a, const Tensor& b) {
   if (!a || !b) return !a && !b;
-  return a.raw().data() == b.raw().data() && a.shape() == b.shape() && a.dtype() == b.dtype();
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  if (a.dtype() == DType::kString) {
+    return a.data<std::string>().data() == b.data<std::string>().data();
+  }
+  return a.raw().data() == b.raw().data();
 }
 
 bool is_same(const std::vector<FeatureBatch>& a, const std::vector<FeatureBatch>& b) {
@@ -73,14 +77,16 @@ void BatchPrefetcher::start(Communicator& communicator) {
   p->groups = buffers_.take();
   p->groups.resize(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (tables_.is_updated(t)) p->tables_to_group.push_back(static_cast<int>(t));
+    // Ids of other tables are looked up when the updates before them have admitted and evicted ids.
+    if (tables_.is_updated(t) && tables_.keyed(t) == nullptr)
+      p->tables_to_group.push_back(static_cast<int>(t));
   }
   p->values.resize(p->features.size());
   p->pooled.assign(p->features.size(), 0);
   for (size_t f = 0; f < p->features.size(); ++f) {
     const size_t t = tables_.table_of(f);
     if (communicator.placement().processes() > 1 || tables_[t].quantization ||
-        pools_ahead_[t] == 0) {
+        pools_ahead_[t] == 0 || tables_.keyed(t) != nullptr) {
       continue;
     }
     // Allocated in this thread, which also frees it: the allocator reuses memory per thread.
@@ -137,7 +143,8 @@ std::vector<Tensor> BatchPrefetcher::take_values(const Communicator& communicato
     const bool tries_all = ++patched_ % kBatchesBetweenTries == 0;
     parallel_for(static_cast<int64_t>(tables_.size()), 1, [&](int64_t first, int64_t end) {
       for (int64_t t = first; t < end; ++t) {
-        if (tables_.is_updated(t)) patch_table(communicator, batch, t, tries_all);
+        if (tables_.is_updated(t) && tables_.keyed(t) == nullptr)
+          patch_table(communicator, batch, t, tries_all);
       }
     });
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include <keel/distribute/embedding/internal/row_gradients.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
@@ -59,6 +60,24 @@ EngineTables::EngineTables(const EngineConfiguration& configuration, int first_s
     rounding_keys_.push_back(key_of(t.name));
     const LocalRows rows(Partition(t.rows, configuration.sharding()), first_shard / cores,
                          (first_shard + shards) / cores);
+    keyed_.push_back(nullptr);
+    if (t.dynamic) {
+      has_keyed_ = true;
+      if (shards != configuration.num_tensor_cores) {
+        throw NotImplementedError("TPUEmbedding: table '", t.name,
+                                  "' has dynamic ids, which several processes do not support yet; "
+                                  "use one process or a static table");
+      }
+      keyed_.back() = allocate_for("TPUEmbedding: table '" + t.name + "'", {1, t.dim}, 0, [&] {
+        return KeyedTable::create({.name = t.name,
+                                   .dynamic = *t.dynamic,
+                                   .dim = t.dim,
+                                   .slots = slots,
+                                   .storage = t.storage});
+      });
+      shards_.emplace_back(t.dim, slots, LocalRows(Partition(0, {}), 0, 1), t.storage);
+      continue;
+    }
     const Shape shape = {rows.count(), t.dim};
     const size_t of_weight = t.storage == kernels::StorageType::kFloat32 ? 4 : 2;
     allocate_for(
@@ -103,6 +122,7 @@ void EngineTables::check(const std::vector<FeatureBatch>& features) const {
   }
   for (size_t f = 0; f < features.size(); ++f) {
     const EngineTable& table = (*this)[table_of(f)];
+    if (table.dynamic) continue;  // every id is valid; KeyedTable checks the type
     const auto ids = features[f].ids.data<int64_t>();
     if (kernels::all_in_range(ids, table.rows)) continue;
     const auto bad =
@@ -151,7 +171,7 @@ void EngineTables::group_ids(const std::vector<FeatureBatch>& features,
   groups.resize(size());
   parallel_for(static_cast<int64_t>(size()), 1, [&](int64_t first, int64_t end) {
     for (int64_t t = first; t < end; ++t) {
-      if (is_updated(t)) group_ids(features, t, groups[t]);
+      if (is_updated(t) && keyed(t) == nullptr) group_ids(features, t, groups[t]);
     }
   });
 }
@@ -160,7 +180,64 @@ void EngineTables::group_ids(const std::vector<FeatureBatch>& features, size_t t
                              kernels::RowGroups& groups) const {
   std::vector<kernels::Bags> bags;
   for (const int f : features_of(table)) bags.push_back(bags_of(features[f]));
-  group_rows(bags, (*this)[table].rows, groups);
+  group_rows(bags, row_limit(table), groups);
+}
+
+void EngineTables::look_up_keys(EmbeddingEngine::Ticket& ticket, bool training,
+                                size_t pending) const {
+  if (!has_keyed_) return;
+  ticket.keyed.resize(size());
+  parallel_for(static_cast<int64_t>(size()), 1, [&](int64_t first, int64_t end) {
+    for (int64_t t = first; t < end; ++t) {
+      if (keyed(t) == nullptr) continue;
+      std::vector<FeatureBatch> features;
+      for (const int f : features_of(t)) features.push_back(ticket.features[f]);
+      ticket.keyed[t] = keyed(t)->look_up(features, training,
+                                          keyed(t)->updates() + static_cast<int64_t>(pending));
+    }
+  });
+  take_rows(ticket);
+}
+
+void EngineTables::take_rows(EmbeddingEngine::Ticket& ticket) const {
+  for (size_t t = 0; t < size(); ++t) {
+    if (keyed(t) == nullptr) continue;
+    size_t next = 0;
+    for (const int f : features_of(t)) ticket.features[f] = ticket.keyed[t]->features[next++];
+  }
+}
+
+void EngineTables::admit_keys(std::span<EmbeddingEngine::Ticket* const> tickets) {
+  for (size_t t = 0; t < size(); ++t) {
+    if (keyed(t) == nullptr) continue;
+    std::vector<std::shared_ptr<KeyedLookup>> lookups;
+    for (EmbeddingEngine::Ticket* const ticket : tickets) lookups.push_back(ticket->keyed[t]);
+    keyed(t)->plan_update(lookups);
+  }
+  for (const auto& table : keyed_) {
+    if (table != nullptr) table->commit_update();
+  }
+}
+
+void EngineTables::resolve_keys(EmbeddingEngine::Ticket& ticket) const {
+  for (size_t t = 0; t < size(); ++t) {
+    if (keyed(t) != nullptr) keyed(t)->resolve(*ticket.keyed[t]);
+  }
+  take_rows(ticket);
+}
+
+// All tables end their updates, even if a callback of one of them throws.
+void EngineTables::finish_update() {
+  std::exception_ptr error;
+  for (const auto& table : keyed_) {
+    if (table == nullptr) continue;
+    try {
+      table->finish_update();
+    } catch (...) {
+      if (error == nullptr) error = std::current_exception();
+    }
+  }
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 }  // namespace keel::distribute

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/embedding/internal/keyed_table.h>
 #include <keel/distribute/embedding/internal/table_shard.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/update_rule.h>
@@ -18,9 +19,11 @@ kernels::Bags bags_of(const FeatureBatch& batch);
 // A lookup: its features, with their ids grouped by row if that has been done.
 class EmbeddingEngine::Ticket {
  public:
+  // In features of tables for unbounded ids, row numbers have replaced the ids.
   std::vector<FeatureBatch> features;
-  std::vector<kernels::RowGroups> groups;  // by table; empty if not computed yet
-  bool used = false;                       // apply() has been called
+  std::vector<std::shared_ptr<KeyedLookup>> keyed;  // by table; null for static tables
+  std::vector<kernels::RowGroups> groups;           // by table; empty if not computed yet
+  bool used = false;                                // apply() has been called
 };
 
 // The configuration of the tables and the shards that this process holds.
@@ -34,12 +37,25 @@ class EngineTables {
   size_t size() const { return configuration_.tables.size(); }
   const EngineTable& operator[](size_t table) const { return configuration_.tables[table]; }
   bool is_updated(size_t table) const { return (*this)[table].update.rule != nullptr; }
-  TableShard& shard(size_t table) { return shards_[table]; }
-  const TableShard& shard(size_t table) const { return shards_[table]; }
+  TableShard& shard(size_t table) {
+    return keyed_[table] == nullptr ? shards_[table] : keyed_[table]->shard();
+  }
+  const TableShard& shard(size_t table) const {
+    return keyed_[table] == nullptr ? shards_[table] : keyed_[table]->shard();
+  }
+  // The shards of the static tables; those of other tables have no rows.
   const std::vector<TableShard>& shards() const { return shards_; }
   // Returns the shard; throws RuntimeError unless rows [first, end) are held here.
   TableShard& shard_with(int table, int64_t first, int64_t end);
   const TableShard& shard_with(int table, int64_t first, int64_t end) const;
+  // Returns the table if it is one for unbounded ids, else null.
+  KeyedTable* keyed(size_t table) { return keyed_[table].get(); }
+  const KeyedTable* keyed(size_t table) const { return keyed_[table].get(); }
+  bool has_keyed() const { return has_keyed_; }
+  // Returns the number below which all row numbers of a table are.
+  int64_t row_limit(size_t table) const {
+    return keyed_[table] == nullptr ? (*this)[table].rows : keyed_[table]->row_limit();
+  }
   // The row sizes, by table.
   const std::vector<int64_t>& dims() const { return dims_; }
   // A hash of the table's name, from which the bits of stochastic rounding are derived.
@@ -58,18 +74,33 @@ class EngineTables {
   void check(const std::vector<FeatureBatch>& features, const std::vector<Tensor>& gradients,
              const std::vector<TableStep>& steps) const;
 
-  // Groups the ids of a batch by row, for each table that is updated, or for one table.
+  // Looks up the ids of tables for unbounded ids and replaces them by row numbers. `pending` is the
+  // number of updates that run before the one that may follow.
+  void look_up_keys(EmbeddingEngine::Ticket& ticket, bool training, size_t pending) const;
+  // Plans the updates of these tables for the lookups of all replicas, then counts and admits their
+  // ids. Throws RuntimeError, before any table has changed, if a table is full.
+  void admit_keys(std::span<EmbeddingEngine::Ticket* const> tickets);
+  // Replaces the row numbers of a ticket by those that its update changes.
+  void resolve_keys(EmbeddingEngine::Ticket& ticket) const;
+  // Evicts rows at the end of an update.
+  void finish_update();
+
+  // Groups the ids of a batch by row, for each static table that is updated, or for one table.
   void group_ids(const std::vector<FeatureBatch>& features,
                  std::vector<kernels::RowGroups>& groups) const;
   void group_ids(const std::vector<FeatureBatch>& features, size_t table,
                  kernels::RowGroups& groups) const;
 
  private:
+  void take_rows(EmbeddingEngine::Ticket& ticket) const;
+
   const EngineConfiguration configuration_;
   const std::string label_;
   std::vector<int64_t> dims_;
   std::vector<uint64_t> rounding_keys_;
   std::vector<TableShard> shards_;
+  std::vector<std::unique_ptr<KeyedTable>> keyed_;  // by table; null for static tables
+  bool has_keyed_ = false;
 };
 
 // The memory of groups that are no longer used, for the groups of later batches of a replica.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -32,12 +33,38 @@ RowUpdater::RowUpdater(EngineTables& tables, GradientSums& sums, GroupBuffers& b
 
 void RowUpdater::begin(Communicator& communicator, PendingUpdate& update) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
+  if (tables_.has_keyed()) admit_keys(communicator, update);
   fill_gradients(update);
   // Other replicas may still read the sums that this replica listed for the previous update.
   communicator.wait_for_arrivals();
   list_sums(communicator);
   if (communicator.placement().processes() > 1) update.posted = post_sums(communicator);
   update.has_begun = true;
+}
+
+// Every replica throws the same error if a table is full.
+void RowUpdater::admit_keys(Communicator& communicator, PendingUpdate& update) {
+  if (!update.has_admitted) {
+    // Other replicas may still read or write rows for the previous update.
+    sums_.tickets[communicator.rank()] = update.ticket.get();
+    communicator.local_barrier(label_, [&] {
+      sums_.error = nullptr;
+      try {
+        tables_.admit_keys(sums_.tickets);
+      } catch (...) {
+        sums_.error = std::current_exception();
+      }
+    });
+    if (sums_.error != nullptr) std::rethrow_exception(sums_.error);
+    update.has_admitted = true;
+  }
+  tables_.resolve_keys(*update.ticket);
+}
+
+// Gradients for row 0 of a table for unbounded ids are dropped.
+int64_t RowUpdater::first_group(size_t table) const {
+  const kernels::RowGroups& groups = gradients_[table].groups();
+  return tables_.keyed(table) != nullptr && groups.size() > 0 && groups.id(0) == 0 ? 1 : 0;
 }
 
 void RowUpdater::collect(Communicator& communicator, PendingUpdate& update) {
@@ -89,6 +116,7 @@ void RowUpdater::fill_gradients(const PendingUpdate& update) {
     std::vector<PooledGradient> features;
     for (int64_t t = first; t < end; ++t) {
       if (!tables_.is_updated(t)) continue;
+      if (tables_.keyed(t) != nullptr) tables_.group_ids(update.ticket->features, t, groups[t]);
       features.clear();
       for (const int f : tables_.features_of(t)) {
         features.push_back(
@@ -124,7 +152,7 @@ void RowUpdater::list_sums(const Communicator& communicator) {
     if (update.rule != nullptr && !applies_directly(t, communicator)) {
       const kernels::RowGroups& groups = gradients_[t].groups();
       // Split the groups into runs of rows that one process holds.
-      for (int64_t first = 0, end = 0; first < groups.size(); first = end) {
+      for (int64_t first = first_group(t), end = 0; first < groups.size(); first = end) {
         const auto process_at = [&](int64_t g) {
           return placement.process_of(tables_.replica_of_owner(t, groups.id(g)));
         };
@@ -191,7 +219,7 @@ void RowUpdater::update_directly(const PendingUpdate& update, const Communicator
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!tables_.is_updated(t) || !applies_directly(t, communicator)) continue;
     const int64_t groups = gradients_[t].groups().size();
-    for (int64_t g = 0; g < groups; g += kGroupsPerBlock) {
+    for (int64_t g = first_group(t); g < groups; g += kGroupsPerBlock) {
       blocks.push_back({t, g, std::min(g + kGroupsPerBlock, groups)});
     }
   }
@@ -247,7 +275,8 @@ void RowUpdater::update_rows(Communicator& communicator, const PendingUpdate& up
     RowKeys keys = keys_of(t);
     if (!row_update.lazy) {
       const LocalRows& here = tables_.shard(t).rows();
-      const std::pair positions = {here.count() * me / local, here.count() * (me + 1) / local};
+      const int64_t count = tables_.keyed(t) == nullptr ? here.count() : tables_.row_limit(t);
+      const std::pair positions = {count * me / local, count * (me + 1) / local};
       if (positions.first == positions.second) continue;
       KWayMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
                       tables_.shard(t), row_update.use_gradient_accumulation);
@@ -258,7 +287,7 @@ void RowUpdater::update_rows(Communicator& communicator, const PendingUpdate& up
     const auto boundary = [&](int64_t share) {
       if (share == 0) return int64_t{0};
       if (share == local) return std::numeric_limits<int64_t>::max();
-      return sample.empty() ? tables_[t].rows * share / local
+      return sample.empty() ? tables_.row_limit(t) * share / local
                             : sample[std::ssize(sample) * share / local];
     };
     KWayMerge merge(lists, boundary(me), boundary(me + 1), tables_.shard(t),
@@ -269,6 +298,10 @@ void RowUpdater::update_rows(Communicator& communicator, const PendingUpdate& up
       tables_.shard(t).update(row_update, {ids.data(), static_cast<size_t>(n)}, rows.data(),
                               update.step(t), keys);
     }
+  }
+  if (tables_.has_keyed()) {
+    // Rows are evicted after all of them have been updated.
+    communicator.local_barrier(label_, [&] { tables_.finish_update(); });
   }
   // The next lookup or update waits for the arrivals, that is, until all rows are written.
   communicator.arrive();
@@ -281,6 +314,7 @@ void RowUpdater::update_all_rows(size_t table, KWayMerge& merge,
   std::vector<float> row(tables_.dims()[table]);
   for (int64_t at = positions.first; at < positions.second; ++at) {
     int64_t id = tables_.shard(table).rows().row_at(at);
+    if (tables_.keyed(table) != nullptr && !tables_.keyed(table)->is_row(id)) continue;
     if (merge.next_id() != id) {
       std::ranges::fill(row, 0.0F);
       tables_.shard(table).update(tables_[table].update, {&id, 1}, row.data(), step, keys);

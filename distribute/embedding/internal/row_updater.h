@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@ struct PendingUpdate {
   std::shared_ptr<EmbeddingEngine::Ticket> ticket;
   std::vector<Tensor> gradients;  // by feature
   std::vector<TableStep> steps;   // by table
+  bool has_admitted = false;      // the ids of dynamic tables have been counted and admitted
   bool has_begun = false;
   int64_t posted = 0;   // number of the post of its sums to other processes, if it has begun
   bool writes = false;  // rows may have been written
@@ -37,7 +39,13 @@ class GradientSums {
  public:
   explicit GradientSums(int replicas) {
     for (std::vector<RowGradientList>& lists : lists_) lists.resize(replicas);
+    tickets.resize(replicas);
   }
+  // The tickets of the update that admits ids, by replica. Each replica writes its own before a
+  // barrier.
+  std::vector<EmbeddingEngine::Ticket*> tickets;
+  std::exception_ptr error;  // of the admission; all replicas throw it
+
   // Returns the sums of the update with this number.
   std::vector<RowGradientList>& of(int64_t update) { return lists_[update % 2]; }
   const std::vector<RowGradientList>& of(int64_t update) const { return lists_[update % 2]; }
@@ -106,6 +114,8 @@ class RowUpdater {
     }
   };
 
+  void admit_keys(Communicator& communicator, PendingUpdate& update);
+  int64_t first_group(size_t table) const;
   void fill_gradients(const PendingUpdate& update);
   bool applies_directly(size_t table, const Communicator& communicator) const;
   void list_sums(const Communicator& communicator);

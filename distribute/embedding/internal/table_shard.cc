@@ -38,9 +38,7 @@ TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalR
       row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
       data_(Tensor::zeros({rows.count(), row_bytes_}, DType::kUint8)),
       base_(reinterpret_cast<char*>(data_.mutable_data<uint8_t>().data())) {
-  auto* const first_slot = reinterpret_cast<float*>(base_ + weight_bytes_);
-  pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
-  for (int64_t i = 0; i < std::ssize(slots); ++i) pointers_.push_back(first_slot + i * dim);
+  point_to_parts(slots);
   parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
     for (size_t i = 0; i < slots.size(); ++i) {
       const auto initial = static_cast<float>(slots[i].initial);
@@ -52,6 +50,40 @@ TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalR
   });
 }
 
+TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, StorageType storage,
+                       size_t most_bytes)
+    // The number of rows is only a bound: positions are below 2^32 (KeyDirectory).
+    : rows_(Partition(int64_t{1} << 33, {}), 0, 1),
+      dim_(dim),
+      storage_(storage),
+      weight_bytes_(bytes_of_weights(dim, storage)),
+      row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      reserved_(most_bytes),
+      base_(reserved_.data()) {
+  point_to_parts(slots);
+}
+
+void TableShard::point_to_parts(const std::vector<Slot>& slots) {
+  auto* const first_slot = reinterpret_cast<float*>(base_ + weight_bytes_);
+  pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
+  for (int64_t i = 0; i < std::ssize(slots); ++i) {
+    pointers_.push_back(first_slot + i * dim_);
+    initial_slots_.push_back(static_cast<float>(slots[i].initial));
+  }
+}
+
+void TableShard::reset(int64_t row, const float* weights) {
+  write(0, row, weights);
+  for (size_t slot = 0; slot < initial_slots_.size(); ++slot) {
+    std::fill_n(floats(static_cast<int>(slot) + 1, rows_.position(row)), dim_,
+                initial_slots_[slot]);
+  }
+}
+
+void TableShard::clear(int64_t row) {
+  std::memset(base_ + rows_.position(row) * row_bytes_, 0, row_bytes_);
+}
+
 void TableShard::read(int part, int64_t row, float* out) const {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
@@ -61,6 +93,18 @@ void TableShard::read(int part, int64_t row, float* out) const {
   } else {
     kernels::to_floats(weights<kernels::Float16>(position), dim_, out);
   }
+}
+
+void TableShard::round_as_stored(std::span<float> values) const {
+  if (storage_ == StorageType::kFloat32) return;
+  kernels::visit_storage(storage_, [&](auto element) {
+    using Element = decltype(element);
+    if constexpr (!std::is_same_v<Element, float>) {
+      std::vector<Element> rounded(values.size());
+      kernels::round_to_nearest(values.data(), std::ssize(values), rounded.data());
+      kernels::to_floats(rounded.data(), std::ssize(values), values.data());
+    }
+  });
 }
 
 void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
@@ -131,7 +175,10 @@ void TableShard::update(const RowUpdate& row_update, std::span<const int64_t> id
       row_update.rule->update_rows(rows, gradients, step);
       row_update.clip_weights(rows);
     } else {
-      for (size_t i = 0; i < n; ++i) keys_of_rows[i] = keys.next(ids[i]);
+      for (size_t i = 0; i < n; ++i) {
+        keys_of_rows[i] =
+            keys.next(rounding_number_ ? static_cast<int64_t>(rounding_number_(ids[i])) : ids[i]);
+      }
       if (storage_ == StorageType::kBFloat16) {
         update_halves<kernels::BFloat16>(row_update, some, gradients, step, keys_of_rows);
       } else {

@@ -1,11 +1,13 @@
 // TableShard: the rows of one table and their slots that one process holds.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include <keel/distribute/embedding/partition.h>
 #include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/base/internal/reserved_memory.h>
 #include <keel/framework/initializers.h>
 #include <keel/framework/kernels/embedding/prefetch_row.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
@@ -46,6 +48,37 @@ class TableShard {
   // Creates the rows with zero weights and slots at their initial values.
   TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalRows& rows,
              kernels::StorageType storage = kernels::StorageType::kFloat32);
+  // Creates a shard without rows, which grow() adds, for at most `most_bytes` bytes. Every row has
+  // its own number as its position.
+  TableShard(int64_t dim, const std::vector<Slot>& slots, kernels::StorageType storage,
+             size_t most_bytes);
+
+  // For shards that grow. Adds rows until there are `rows`. Rows are not moved. Weights and slots
+  // of new rows are zero. Throws std::bad_alloc, without a change, if there is not enough memory.
+  void grow(int64_t rows) { reserved_.grow(static_cast<size_t>(rows * row_bytes_)); }
+  // Sets the weights of a row to `weights` [dim], and its slots to their initial values.
+  void reset(int64_t row, const float* weights);
+  // Sets the initial values of the slots, by slot.
+  void set_initial_slots(std::vector<float> values) { initial_slots_ = std::move(values); }
+  // Overwrites all parts of a row with zeros.
+  void clear(int64_t row);
+  int64_t row_bytes() const { return row_bytes_; }
+  // Returns the memory of float32 weights and slots, without row numbers.
+  TableRows parts() const {
+    return {.values = pointers_[0],
+            .slots = pointers_.data() + 1,
+            .dim = dim_,
+            .row_step = row_step<float>(),
+            .rows = {}};
+  }
+  int64_t slots() const { return std::ssize(pointers_) - 1; }
+  int64_t bytes() const { return static_cast<int64_t>(reserved_.size()); }
+  // Rounds float32 values to those that a row of the weights would hold.
+  void round_as_stored(std::span<float> values) const;
+  // Sets the function that gives the number of a row for stochastic rounding. Unset: the row.
+  void set_rounding_numbers(std::function<uint64_t(int64_t row)> number) {
+    rounding_number_ = std::move(number);
+  }
 
   const LocalRows& rows() const { return rows_; }
   int64_t dim() const { return dim_; }
@@ -80,6 +113,7 @@ class TableShard {
               const Step& step, RowKeys& keys);
 
  private:
+  void point_to_parts(const std::vector<Slot>& slots);
   template <class Half>
   void update_halves(const RowUpdate& row_update, std::span<const int64_t> positions,
                      float* gradients, const Step& step, std::span<const uint64_t> keys);
@@ -108,9 +142,12 @@ class TableShard {
   const int64_t dim_;
   const kernels::StorageType storage_;
   const int64_t weight_bytes_, row_bytes_;  // float32 slots follow the weights
-  Tensor data_;                             // uint8 [local rows, row_bytes_]
-  char* base_;                              // the elements of data_
-  std::vector<float*> pointers_;            // by part, to its first row; null for 16-bit floats
+  Tensor data_;                             // uint8 [local rows, row_bytes_], unless reserved_ is
+  ReservedMemory reserved_;                 // used, by shards that grow
+  char* base_;                              // the elements of data_ or of reserved_
+  std::vector<float> initial_slots_;        // by slot
+  std::function<uint64_t(int64_t)> rounding_number_;
+  std::vector<float*> pointers_;  // by part, to its first row; null for 16-bit floats
 };
 
 }  // namespace keel::distribute

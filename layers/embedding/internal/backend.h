@@ -41,6 +41,8 @@ class TPUEmbeddingLayer::Backend {
   virtual Tensor read(int table) const = 0;
   // Replaces the values of a table.
   virtual void write(int table, const Tensor& values) = 0;
+  // Returns a table with dynamic ids, after pending updates unless `drain` is false.
+  virtual distribute::KeyedTable& keyed_table(int table, bool drain) const = 0;
   // Returns the state that files and checkpoints keep and that no variable holds.
   virtual std::vector<StateEntry> state_entries() const { return {}; }
   // Returns the invalid ids that lookups of this feature have dropped or replaced.
@@ -64,6 +66,7 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
                  const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
+  distribute::KeyedTable& keyed_table(int table, bool drain) const override;
   std::vector<StateEntry> state_entries() const override;
   IdCounts invalid_ids(size_t feature) const override { return invalid_ids_.counts(feature); }
   std::optional<LookupRules> host_rules() const override { return rules_; }
@@ -97,6 +100,9 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
                  const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
+  distribute::KeyedTable& keyed_table(int table, bool drain) const override {
+    return session_.keyed_table(table, drain);
+  }
   std::vector<StateEntry> state_entries() const override;
   IdCounts invalid_ids(size_t feature) const override;
 

@@ -1,6 +1,7 @@
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 
 #include <keel/layers/embedding/tables/internal/host_tables.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 
 namespace keel::tpu {
 namespace {
@@ -43,6 +44,17 @@ EmbeddingBase::EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feat
 const TableSet& EmbeddingBase::table_set() const { return host_tables_->tables(); }
 bool EmbeddingBase::built() const { return host_tables_->built(); }
 std::shared_ptr<TrackedTables> EmbeddingBase::tracked() const { return host_tables_; }
+
+DynamicTable EmbeddingBase::dynamic_table(const Table& table) const {
+  const int found = find_dynamic(table_set(), table, "the object");
+  if (!built()) throw RuntimeError("dynamic_table: the object is not built; call build first");
+  return DynamicTable(dynamic_access(found));
+}
+
+DynamicTable::Access EmbeddingBase::dynamic_access(int table) const {
+  return [keyed = host_tables_->keyed(static_cast<size_t>(table))](
+             bool) -> distribute::KeyedTable& { return keyed->table(); };
+}
 
 EmbeddingTables EmbeddingBase::embedding_tables() {
   host_tables_->build();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <keel/autodiff/variable.h>
+#include <keel/layers/embedding/tables/dynamic_table.h>
 #include <keel/layers/embedding/tables/table_config.h>
 
 namespace keel {
@@ -42,6 +43,10 @@ class EmbeddingBase {
   // Returns the tables' variables. Creates them at the first call.
   virtual EmbeddingTables embedding_tables();
 
+  // Returns a handle for calls between steps to a table with dynamic ids. Throws ValueError for a
+  // table with a vocabulary or of another object, and RuntimeError before the tables exist.
+  DynamicTable dynamic_table(const Table& table) const;
+
   // Returns the tables for CheckpointItems::embeddings.
   virtual std::shared_ptr<TrackedTables> tracked() const;
   // Converts the object to what CheckpointItems::embeddings takes.
@@ -54,6 +59,8 @@ class EmbeddingBase {
   EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feature_config,
                 const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset);
 
+  // Returns the access to a built table with dynamic ids.
+  virtual DynamicTable::Access dynamic_access(int table) const;
   HostTables& host_tables() const { return *host_tables_; }  // the variables of the tables
 
  private:

@@ -422,6 +422,13 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbedding::id_counts() const {
   return out;
 }
 
+DynamicTable::Access TPUEmbedding::dynamic_access(int table) const {
+  if (accelerator_ == nullptr) return EmbeddingBase::dynamic_access(table);
+  return [tables = accelerator_->tables(), table](bool drain) -> distribute::KeyedTable& {
+    return tables->session().keyed_table(table, drain);
+  };
+}
+
 std::shared_ptr<TrackedTables> TPUEmbedding::tracked() const {
   if (accelerator_ == nullptr) return EmbeddingBase::tracked();
   return accelerator_->tables();

@@ -132,6 +132,9 @@ class TPUEmbedding final : public EmbeddingBase {
 
   std::shared_ptr<TrackedTables> tracked() const override;
 
+ protected:
+  DynamicTable::Access dynamic_access(int table) const override;
+
  private:
   class Accelerator;                                 // engine and queues; null in host mode
   Accelerator& accelerator(const char* call) const;  // throws RuntimeError, naming `call`, if null

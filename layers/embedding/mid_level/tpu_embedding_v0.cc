@@ -1,6 +1,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/layers/embedding/tables/internal/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 
 namespace keel::tpu {
 namespace {
@@ -16,10 +17,16 @@ Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
   return features;
 }
 
+const Nest<FeatureConfig>& static_features(const Nest<FeatureConfig>& features) {
+  reject_dynamic(collect_tables(features, {}), kV0Caller);
+  return features;
+}
+
 }  // namespace
 
 TPUEmbeddingV0::TPUEmbeddingV0(const Nest<FeatureConfig>& feature_config,
                                const EmbeddingOptimizer& optimizer)
-    : VariableEmbedding(kV0Caller, under_tpu(feature_config), optimizer, LookupRules::kV0) {}
+    : VariableEmbedding(kV0Caller, static_features(under_tpu(feature_config)), optimizer,
+                        LookupRules::kV0) {}
 
 }  // namespace keel::tpu

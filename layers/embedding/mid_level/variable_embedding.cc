@@ -38,7 +38,11 @@ Tensors VariableEmbedding::embedding_lookup(const Tensors& features,
   };
   Tensors found =
       host_embedding_lookup(features, weights, feature_config(), table_of,
-                            {.rules = lookups_->rules, .counter = &lookups_->invalid_ids});
+                            {.rules = lookups_->rules,
+                             .counter = &lookups_->invalid_ids,
+                             .look_up_keys = [this](const Table& table, FeatureBags& bags) {
+                               return host_tables().keyed(table_set().find(table))->look_up(bags);
+                             }});
   warn_once(features);
   return found;
 }

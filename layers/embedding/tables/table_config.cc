@@ -10,7 +10,12 @@ namespace keel {
 namespace {
 
 void check(const TableConfig& t) {
-  if (t.vocabulary_size < 1) {
+  if (t.dynamic && t.vocabulary_size != 0) {
+    throw ValueError("TableConfig ", t.name,
+                     ": vocabulary_size and dynamic exclude each other; received vocabulary_size ",
+                     t.vocabulary_size);
+  }
+  if (!t.dynamic && t.vocabulary_size < 1) {
     throw ValueError("TableConfig ", t.name, ": vocabulary_size must be positive, received ",
                      t.vocabulary_size);
   }
@@ -18,6 +23,10 @@ void check(const TableConfig& t) {
     throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
   combiner_from_name(t.combiner);
   storage_from_name(t.storage_dtype);
+  if (t.dynamic) {
+    check(*t.dynamic, t.name);
+    check_row_initializers(*t.dynamic, table_initializer(t), t.name);
+  }
 }
 
 void check(const std::string& path, const FeatureConfig& feature) {
@@ -29,6 +38,11 @@ void check(const std::string& path, const FeatureConfig& feature) {
                      feature.max_sequence_length);
   }
   const IdPolicy& policy = feature.id_policy;
+  if (policy.kind == IdPolicy::Kind::kDefaultRow && feature.table->dynamic) {
+    throw ValueError("FeatureConfig '", path, "': table '", feature.table->name,
+                     "' has dynamic ids and no default row for invalid ids; use ignore() or "
+                     "error(), or DynamicVocabulary::not_admitted");
+  }
   if (policy.kind == IdPolicy::Kind::kDefaultRow &&
       (policy.default_row < 0 || policy.default_row >= feature.table->vocabulary_size)) {
     throw ValueError("FeatureConfig '", path, "': the default row of invalid ids must be in [0, ",
@@ -167,6 +181,23 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
     }
   }
   return out;
+}
+
+int find_dynamic(const TableSet& tables, const Table& table, const std::string& owner) {
+  const int found = table == nullptr ? -1 : tables.find(table);
+  if (found >= 0 && tables.tables[found].own->dynamic) return found;
+  throw ValueError("dynamic_table: table '", table == nullptr ? "" : table->name, "' ",
+                   found < 0 ? "is not a table of " : "has a vocabulary and no dynamic ids in ",
+                   owner, "; pass a table of it with TableConfig::dynamic");
+}
+
+void reject_dynamic(const TableSet& tables, const std::string& caller) {
+  for (const TableSet::Entry& entry : tables.tables) {
+    if (!entry.own->dynamic) continue;
+    throw NotImplementedError(caller, ": table '", entry.own->name,
+                              "' has dynamic ids, which this kind of table does not support; use "
+                              "TPUEmbedding under a TPUStrategy with an engine");
+  }
 }
 
 TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/framework/initializers.h>
 #include <keel/framework/tensor_like.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
@@ -60,9 +61,9 @@ struct IdCounts {
 // weights are 1.
 using FeatureWeights = std::optional<Nest<std::optional<TensorLike>>>;
 
-// Describes one table of vocabulary_size rows and dim columns.
+// Describes one table of dim columns, with vocabulary_size rows or for unbounded ids.
 struct TableConfig {
-  int64_t vocabulary_size = 0;  // > 0
+  int64_t vocabulary_size = 0;  // > 0; 0 if `dynamic` is set
   int64_t dim = 0;              // > 0
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dim).
   std::optional<Initializer> initializer = {};
@@ -76,13 +77,18 @@ struct TableConfig {
   // that rounding. Tables that are variables ignore this field and are float32, and so are files
   // and exports, so that one program runs under every strategy and reads the files of every other.
   std::string storage_dtype = "float32";
+  // Set: the table maps any 64-bit integers or strings to rows and needs no vocabulary. Its
+  // features take string ids if its key type is kString. IdPolicy then concerns negative ids and
+  // empty strings, which are ids like all others by default.
+  std::optional<DynamicVocabulary> dynamic = {};
 };
 
 // The identity of a table is its TableConfig object. Features that hold the same Table share its
 // rows; two objects with equal fields are two tables.
 using Table = std::shared_ptr<TableConfig>;
 // Creates a table. Throws ValueError unless vocabulary_size and dim are positive and combiner and
-// storage_dtype are known.
+// storage_dtype are known. With `dynamic`, vocabulary_size must be 0, and the conditions of
+// check(DynamicVocabulary) and check_row_initializers() apply.
 Table make_table(TableConfig config);
 
 // Describes one feature.
@@ -138,7 +144,8 @@ struct TableSet {
 // Collects the tables of `features` in order of first use. Names and optimizers are resolved in
 // copies; the user's objects are not modified.
 // Throws ValueError for a FeatureConfig without a table, with a negative max_sequence_length or
-// with a default row outside its table, and for two tables with the same name.
+// with a default row that is outside its table or of a table with dynamic ids, and for two tables
+// with the same name.
 TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
 // Collects tables like collect_tables, and writes names and optimizers to the user's objects after
 // all checks have passed.

@@ -5,12 +5,10 @@
 #include <optional>
 #include <string_view>
 
+#include <keel/framework/base/internal/siphash.h>
 #include <keel/layers/preprocessing/hashing.h>
 
 namespace keel {
-
-// Returns the SipHash-2-4 of bytes, read as little-endian words (Aumasson and Bernstein 2012).
-uint64_t siphash24(uint64_t key0, uint64_t key1, std::string_view bytes);
 
 // Returns FarmHash's 64-bit fingerprint.
 uint64_t fingerprint64(std::string_view bytes);

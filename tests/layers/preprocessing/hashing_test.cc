@@ -1,4 +1,4 @@
-// Tests layers/preprocessing/internal/hash.cc and values.cc.
+// Tests layers/preprocessing/internal/hash.cc, values.cc and framework/base/internal/siphash.cc.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -48,6 +48,10 @@ std::vector<StateEntry> EngineTables::state_entries() {
   std::vector<StateEntry> out;
   int table = 0;
   for (const TableSet::Entry& entry : session_.tables().tables) {
+    if (entry.own->dynamic) {  // has no entries before it is built
+      ++table;
+      continue;
+    }
     out.push_back(entry_before_build(table, 0, entry.own->name));
     int part = 1;
     for (const Slot& slot : entry.own->optimizer->rule->slots()) {

@@ -207,6 +207,87 @@ bool folds_into(const Shape& shape, const Shape& samples) {
          (!samples.fully_defined() || samples.size() == shape.size());
 }
 
+// Returns 0, 1, 2, ... in place of the ids of a table with dynamic ids, and -1 for ids that the
+// IdPolicy leaves out.
+Tensor numbers_of_keys(const std::string& path, const FeatureConfig& feature, const Tensor& keys) {
+  Tensor out = Tensor::uninitialized({keys.size()}, DType::kInt64);
+  const std::span<int64_t> numbers = out.mutable_data<int64_t>();
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const IdPolicy::Kind policy = feature.id_policy.kind;
+  if (policy == IdPolicy::Kind::kDefault) return out;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_string = keys.dtype() == DType::kString;
+    const bool is_invalid =
+        is_string ? keys.data<std::string>()[i].empty() : keys.data<int64_t>()[i] < 0;
+    if (!is_invalid) continue;
+    if (policy == IdPolicy::Kind::kError) {
+      throw InvalidIdError("TPUEmbedding: feature '", path, "': the id at position ", i, " is ",
+                           is_string ? "empty" : str(keys.data<int64_t>()[i]),
+                           ", which IdPolicy::error() rejects");
+    }
+    numbers[i] = -1;
+  }
+  return out;
+}
+
+template <class Key>
+Tensor keys_at(const Tensor& keys, std::span<const int64_t> numbers) {
+  const auto from = keys.data<Key>();
+  std::vector<Key> out;
+  out.reserve(numbers.size());
+  for (const int64_t number : numbers) out.push_back(from[number]);
+  return Tensor::from(out, {std::ssize(out)});
+}
+
+// Returns the ids of a table with dynamic ids in the type of its keys.
+Tensor key_values(const std::string& path, const FeatureConfig& feature, const Tensor& values) {
+  const bool strings = feature.table->dynamic->key == KeyType::kString;
+  const bool fits = strings ? values.dtype() == DType::kString
+                            : values.dtype() == DType::kInt64 || values.dtype() == DType::kInt32;
+  if (!fits) {
+    throw TypeError("TPUEmbedding: feature '", path, "': ids of table '", feature.table->name,
+                    "' must be ", strings ? "strings" : "int32 or int64", ", received ",
+                    values.dtype());
+  }
+  const Tensor keys = strings ? values : values.cast(DType::kInt64);
+  return keys.reshaped({keys.size()});
+}
+
+TensorLike with_values(const TensorLike& input, const Tensor& values) {
+  switch (input.layout()) {
+    case Layout::kDense:
+      return values.reshaped(input.values().shape());
+    case Layout::kSparse: {
+      SparseTensor out = input.sparse();
+      out.values = values;
+      return out;
+    }
+    case Layout::kRagged:
+      break;
+  }
+  RaggedTensor out = input.ragged();
+  out.values = values;
+  return out;
+}
+
+// Converts the positions of the ids to bags as if they were the ids, then replaces them by the ids.
+FeatureBags key_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
+                     const std::optional<TensorLike>& weights, bool pooled_dense) {
+  const Tensor keys = key_values(path, feature, input.values());
+  const Tensor numbers = numbers_of_keys(path, feature, keys);
+  FeatureConfig positions = feature;
+  positions.table = std::make_shared<TableConfig>(*feature.table);
+  positions.table->dynamic.reset();
+  positions.table->vocabulary_size = keys.size();
+  positions.id_policy = IdPolicy::ignore();
+  FeatureBags out =
+      to_bags(path, positions, with_values(input, numbers), weights, IdRule::kStrict, pooled_dense);
+  const auto found = out.ids.data<int64_t>();
+  out.ids = keys.dtype() == DType::kString ? keys_at<std::string>(keys, found)
+                                           : keys_at<int64_t>(keys, found);
+  return out;
+}
+
 }  // namespace
 
 bool is_sequence(const FeatureConfig& feature, const TensorSpec& input) {
@@ -280,6 +361,7 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
   const std::string caller = "TPUEmbedding: feature '" + path + "'";
   if (input.layout() == Layout::kRagged) input.ragged().validate(caller);
   if (input.layout() == Layout::kSparse) input.sparse().validate(caller);
+  if (feature.table->dynamic) return key_bags(path, feature, input, weights, pooled_dense);
   const Tensor ids = int64_values(path, input.values());
   const Tensor matched = weights ? matching_weights(path, input, *weights) : Tensor();
   const TensorSpec spec = input.spec();

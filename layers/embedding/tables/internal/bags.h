@@ -16,7 +16,7 @@ namespace keel {
 // row_splits[s + 1]). Without row_splits, sample s is the table row of the id at position s; this
 // form holds dense ids that are all valid.
 struct FeatureBags {
-  Tensor ids;          // int64 [n]
+  Tensor ids;          // int64 [n], or string [n] for a table with string ids
   Tensor row_splits;   // int64 [samples + 1], or empty
   Tensor weights;      // float32 [n], or empty for ones
   Shape output_shape;  // of the output, without dim; its size is the number of samples
@@ -42,10 +42,11 @@ void warn_of_unused_length(const std::string& path, const FeatureConfig& feature
 // Converts the ids of one feature to bags. If `pooled_dense` is true, as on an engine, the last
 // dimension of dense inputs must be 1 and is dropped, and dense and sparse inputs must fit
 // output_shape. Otherwise dense ids keep their shape, and output_shape applies to ragged ids only.
-// Throws ValueError, naming `path`, for an id that is not an integer or is outside the table; for
-// weights of dense ids; for weights with another layout or other positions than the ids; for
-// weights that are NaN or infinite; for ragged ids whose rank is not 2; and for a number of rows
-// that does not fit output_shape.
+// For a table with dynamic ids, every id is valid; throws TypeError for ids of another type than
+// the table's keys. Throws ValueError, naming `path`, for an id that is not an integer or is
+// outside the table; for weights of dense ids; for weights with another layout or other positions
+// than the ids; for weights that are NaN or infinite; for ragged ids whose rank is not 2; and for a
+// number of rows that does not fit output_shape.
 FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                     const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense);
 

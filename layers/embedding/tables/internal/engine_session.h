@@ -101,6 +101,9 @@ class EngineSession {
   // process holds only some of the rows: they are collective over the processes, and every process
   // reads the whole table or writes the same values.
   Tensor read(int table, int part) const;
+  // Returns a table with dynamic ids, after pending updates unless `drain` is false. Valid until
+  // the engine is destroyed.
+  distribute::KeyedTable& keyed_table(int table, bool drain = true) const;
   void write(int table, int part, const Tensor& values) const;
   std::vector<StateEntry> state_entries() const;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <keel/distribute/embedding/internal/keyed_table.h>
 #include <keel/distribute/embedding/row_update.h>
 #include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
@@ -58,14 +59,16 @@ EngineConfiguration EngineSession::State::configuration(
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const TableConfig& config = *tables.tables[t].own;
     // A small table is padded so that every host owns at least one row.
-    EngineTable& table = out.tables.emplace_back(
-        EngineTable{.name = config.name,
-                    .rows = std::max<int64_t>(config.vocabulary_size, out.num_hosts),
-                    .dim = config.dim,
-                    .combiner = combiner_from_name(config.combiner),
-                    .update = row_update(optimizer(t)),
-                    .low_dimensional_packing = optimizer(t).low_dimensional_packing_status,
-                    .storage = storage_from_name(config.storage_dtype)});
+    EngineTable& table = out.tables.emplace_back(EngineTable{
+        .name = config.name,
+        .rows = config.dynamic ? config.dynamic->capacity
+                               : std::max<int64_t>(config.vocabulary_size, out.num_hosts),
+        .dim = config.dim,
+        .combiner = combiner_from_name(config.combiner),
+        .update = row_update(optimizer(t)),
+        .low_dimensional_packing = optimizer(t).low_dimensional_packing_status,
+        .storage = storage_from_name(config.storage_dtype),
+        .dynamic = config.dynamic});
     if (rates[t]) {
       table.learning_rate_tag = *rates[t] == t ? tags++ : *out.tables[*rates[t]].learning_rate_tag;
     } else {
@@ -101,8 +104,10 @@ std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() 
   std::vector<std::vector<Initializer>> out;
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const TableConfig& table = *tables.tables[t].own;
-    const SlotVariables starts = create_slots(
-        optimizer(t), {.name = table.name, .shape = {table.vocabulary_size, table.dim}});
+    // Every row of a table for unbounded ids starts alike.
+    const int64_t rows = table.dynamic ? 1 : table.vocabulary_size;
+    const SlotVariables starts =
+        create_slots(optimizer(t), {.name = table.name, .shape = {rows, table.dim}});
     std::vector<Initializer>& of_table = out.emplace_back();
     if (!optimizer(t).slot_variable_creation_fn && !optimizer(t).custom) continue;
     for (const Slot& slot : optimizer(t).rule->slots()) {
@@ -129,6 +134,30 @@ std::string EngineSession::State::entry_name(size_t table, size_t part) const {
                                       : o.source_slot_names[part - 1]);
 }
 
+namespace {
+
+// Sets what the rows of a table for unbounded ids start with.
+void initialize_keyed(distribute::KeyedTable& made, const TableConfig& table,
+                      const std::vector<Initializer>& slots) {
+  std::vector<float> initial_slots;
+  for (const Initializer& slot : slots) {
+    const std::string name = slot.function().class_name();
+    if (name != "Zeros" && name != "Ones" && name != "Constant") {
+      throw NotImplementedError(kBuildCaller, ": table '", table.name,
+                                "' has dynamic ids and requires constant initial slots, received ",
+                                name, " from slot_variable_creation_fn");
+    }
+    initial_slots.push_back(slot({1}).item<float>());
+  }
+  if (!initial_slots.empty()) made.shard().set_initial_slots(std::move(initial_slots));
+  const Initializer initializer = table_initializer(table);
+  made.set_initial_rows({table.dim, initializer,
+                         table.dynamic->not_admitted.initializer.value_or(initializer),
+                         initializer.next_stream()});
+}
+
+}  // namespace
+
 // Draws from the same random streams as variables of these tables, so that both kinds of storage
 // start with the same values.
 void EngineSession::State::initialize(EmbeddingEngine& made,
@@ -136,6 +165,10 @@ void EngineSession::State::initialize(EmbeddingEngine& made,
                                       const std::map<std::string, Tensor>& restored) const {
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const auto table = static_cast<int>(t);
+    if (distribute::KeyedTable* const keyed = made.keyed_table(table)) {
+      initialize_keyed(*keyed, *tables.tables[t].own, slots[t]);
+      continue;
+    }
     for (size_t part = 0; part <= optimizer(t).rule->slots().size(); ++part) {
       const auto index = static_cast<int>(part);
       const auto value = restored.find(entry_name(t, part));
@@ -187,6 +220,8 @@ void EngineSession::build(const std::vector<Shape>& output_shapes,
   EngineConfiguration configuration = distribute::parse_engine_configuration(s.record);
   for (size_t t = 0; t < s.tables.tables.size(); ++t) {
     if (s.optimizer(t).custom) configuration.tables[t].update.rule = s.optimizer(t).rule;
+    // Nor does it hold initializers.
+    configuration.tables[t].dynamic = s.tables.tables[t].own->dynamic;
   }
   auto engine = std::make_shared<EmbeddingEngine>(
       configuration, EmbeddingEngine::LocalShards{.first = s.strategy.first_local_replica(),

@@ -2,10 +2,12 @@
 #include <algorithm>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/internal/keyed_table.h>
 #include <keel/distribute/embedding/row_update.h>
 #include <keel/distribute/internal/gather_tensors.h>
 #include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 #include <keel/layers/embedding/tables/internal/engine_session_state.h>
 
 namespace keel {
@@ -58,6 +60,12 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained_t
                      entry_name(table, part), "' of the same shape");
 }
 
+distribute::KeyedTable& EngineSession::keyed_table(int table, bool drain) const {
+  if (!drain) return *state_->engine->keyed_table(table);
+  const auto [engine, index] = state_->drained_table(table, 0);
+  return *engine->keyed_table(index);
+}
+
 StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
                                                   int part) const {
   const auto [first, end] = local_rows(*engine, table, rows(table));
@@ -77,6 +85,9 @@ StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int
 
 Tensor EngineSession::read(int table, int part) const {
   const auto [engine, index] = state_->drained_table(table, part);
+  if (const distribute::KeyedTable* const keyed = engine->keyed_table(index)) {
+    return keyed->read(part, keyed->keys());
+  }
   const int64_t rows = state_->rows(table);
   Tensor out = Tensor::uninitialized({rows, engine->tables()[index].dim}, DType::kFloat32);
   const auto [first, end] = state_->local_rows(*engine, index, rows);
@@ -120,6 +131,19 @@ std::vector<StateEntry> EngineSession::state_entries() const {
   if (current_replica_context() == nullptr) state_->drained_engine();
   for (size_t t = 0; t < state_->tables.tables.size(); ++t) {
     const TableConfig& table = *state_->tables.tables[t].own;
+    if (table.dynamic) {
+      std::vector<std::string> slots;
+      for (size_t part = 1; part <= state_->optimizer(t).rule->slots().size(); ++part) {
+        slots.push_back(state_->entry_name(t, part));
+      }
+      const EngineSession self(*this);
+      for (StateEntry& entry :
+           dynamic_entries(table.name, slots, keyed_table(static_cast<int>(t), false),
+                           [self, t] { return &self.keyed_table(static_cast<int>(t)); })) {
+        out.push_back(std::move(entry));
+      }
+      continue;
+    }
     const size_t slots = state_->optimizer(t).rule->slots().size();
     for (size_t part = 0; part <= slots; ++part) {
       const auto index = static_cast<int>(t);

@@ -15,6 +15,7 @@ struct TableFields {
   std::string name = {};
   std::optional<QuantizationConfig> quantization_config = {};
   std::string storage_dtype = "float32";
+  std::optional<DynamicVocabulary> dynamic = {};
 
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
@@ -25,6 +26,7 @@ struct TableFields {
     field("optimizer", self.optimizer);
     field("quantization_config", self.quantization_config);
     field("storage_dtype", self.storage_dtype);
+    field("dynamic", self.dynamic);
   }
 };
 
@@ -94,7 +96,8 @@ Config encode_tables(const TableSet& tables) {
                                         .combiner = t.combiner,
                                         .name = t.name,
                                         .quantization_config = t.quantization_config,
-                                        .storage_dtype = t.storage_dtype}));
+                                        .storage_dtype = t.storage_dtype,
+                                        .dynamic = t.dynamic}));
   }
   return out;
 }
@@ -114,7 +117,8 @@ std::vector<Table> decode_tables(const Config& config) {
                               .combiner = t.combiner,
                               .name = t.name,
                               .quantization_config = t.quantization_config,
-                              .storage_dtype = t.storage_dtype}));
+                              .storage_dtype = t.storage_dtype,
+                              .dynamic = t.dynamic}));
   }
   return out;
 }

@@ -48,8 +48,9 @@ IdRule rule_for(const Lookup& lookup, LookupRules rules) {
   return safe && !is_sequence(lookup.feature, spec) ? IdRule::kPrune : IdRule::kStrict;
 }
 
-Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules rules,
+Tensor look_up(const Lookup& lookup, const TableLookup& table_of, const HostLookupOptions& options,
                IdCounts& invalid_ids) {
+  const LookupRules rules = options.rules;
   const auto& [path, feature, input, weights] = lookup;
   check(lookup, rules);
   const int64_t dim = feature.table->dim;
@@ -57,10 +58,15 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules ru
     const Shape shape = bags_output_shape(path, feature, input.spec(), false);
     return Tensor::symbolic({.shape = shape + Shape{dim}, .dtype = DType::kFloat32});
   }
-  const FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
+  FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
   invalid_ids = bags.invalid_ids;
   const Shape shape = bags.output_shape + Shape{dim};
-  const Tensor table = table_of(feature.table, bags.ids);
+  if (feature.table->dynamic && !options.look_up_keys) {
+    throw NotImplementedError("TPUEmbedding: feature '", path, "': table '", feature.table->name,
+                              "' has dynamic ids, which this lookup does not support");
+  }
+  const Tensor table = feature.table->dynamic ? options.look_up_keys(feature.table, bags)
+                                              : table_of(feature.table, bags.ids);
   const bool dense = input.layout() == Layout::kDense;
   if (dense && bags.invalid_ids.dropped == 0) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
@@ -88,8 +94,8 @@ Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& wei
   std::vector<Shape> shapes;
   Tensors out = map_structure(features, [&](const TensorLike& input) -> TensorLike {
     const size_t i = shapes.size();
-    Tensor found = look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options.rules,
-                           invalid_ids[i]);
+    Tensor found =
+        look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options, invalid_ids[i]);
     shapes.push_back(found.shape());
     return found;
   });

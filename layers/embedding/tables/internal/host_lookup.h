@@ -22,6 +22,9 @@ enum class LookupRules {
 struct HostLookupOptions {
   LookupRules rules = LookupRules::kHost;
   InvalidIdCounter* counter = nullptr;  // if set, counts dropped and replaced ids
+  // Looks up the ids of a table with dynamic ids. Returns rows, and replaces the ids of the bags by
+  // numbers of these rows. Required if there is such a table.
+  std::function<Tensor(const Table& table, FeatureBags& bags)> look_up_keys = {};
 };
 
 // Looks up `features` in tables given by `table_of`. The output is packed like feature_config. For

@@ -55,8 +55,17 @@ void HostTables::build() {
   if (built_) return;
   std::vector<Variable> parameters;
   std::vector<std::map<std::string, Variable>> slots;
+  std::vector<std::shared_ptr<KeyedVariable>> keyed;
   for (const TableSet::Entry& entry : tables_.tables) {
     const Table& table = entry.own;
+    keyed.emplace_back();
+    if (table->dynamic) {
+      // Its optimizer gives the rows their slots in the first step.
+      keyed.back() = KeyedVariable::create(*table);
+      parameters.push_back(keyed.back()->variable());
+      slots.emplace_back();
+      continue;
+    }
     parameters.push_back(made(table, table->name, true, table_initializer(*table)));
     std::map<std::string, Variable>& of_table = slots.emplace_back();
     if (!table->optimizer) continue;
@@ -69,6 +78,7 @@ void HostTables::build() {
   // Assign only after every variable exists: a build that throws leaves the object unbuilt.
   parameters_ = std::move(parameters);
   slots_ = std::move(slots);
+  keyed_ = std::move(keyed);
   restored_.clear();
   built_ = true;
 }
@@ -112,6 +122,7 @@ std::vector<StateEntry> HostTables::state_entries() {
   std::vector<StateEntry> out;
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
     const Table& table = tables_.tables[t].own;
+    if (table->dynamic) continue;  // see dynamic_entry()
     out.push_back(entry(table, t, ""));
     for (const std::string& slot : slot_names(table)) out.push_back(entry(table, t, slot));
   }

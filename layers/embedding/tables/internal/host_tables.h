@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <keel/autodiff/variable.h>
+#include <keel/layers/embedding/tables/internal/keyed_variable.h>
 #include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/embedding/tables/table_config.h>
 
@@ -30,6 +31,9 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   std::vector<StateEntry> state_entries() override;
   std::vector<Variable> trainable_variables() const override;
 
+  // Returns a table with dynamic ids; null for other tables.
+  const std::shared_ptr<KeyedVariable>& keyed(size_t table) const { return keyed_.at(table); }
+
   // Returns the tables' configs.
   const TableSet& tables() const { return tables_; }
   // Return the tables and their slots, by table. Valid after build().
@@ -49,6 +53,7 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   std::map<std::string, Tensor> restored_;  // by entry name, before build()
   std::vector<Variable> parameters_;
   std::vector<std::map<std::string, Variable>> slots_;
+  std::vector<std::shared_ptr<KeyedVariable>> keyed_;  // by table
 };
 
 }  // namespace keel

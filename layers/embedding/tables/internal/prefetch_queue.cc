@@ -26,7 +26,11 @@ BatchKey::BatchKey(const Tensors& features,
 bool BatchKey::operator==(const BatchKey& other) const {
   const auto is_same = [](const Tensor& a, const Tensor& b) {
     if (!a || !b) return !a && !b;
-    return a.raw().data() == b.raw().data() && a.shape() == b.shape() && a.dtype() == b.dtype();
+    if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+    if (a.dtype() == DType::kString) {
+      return a.data<std::string>().data() == b.data<std::string>().data();
+    }
+    return a.raw().data() == b.raw().data();
   };
   return specs == other.specs && std::ranges::equal(parts, other.parts, is_same);
 }

@@ -1,0 +1,82 @@
+#include <keel/distribute/dynamic/internal/admission_filter.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace keel::distribute {
+
+template <class Key>
+AdmissionFilter<Key>::AdmissionFilter(const Admission& admission) : admission_(admission) {
+  // count(1) admits every key at once, so there is nothing to count.
+  if (admission.kind == Admission::Kind::kCount && admission.occurrences == 1) {
+    admission_.kind = Admission::Kind::kAlways;
+  }
+  if (admission.kind == Admission::Kind::kSketch) sketch_.emplace(admission.cells.width);
+}
+
+template <class Key>
+int64_t AdmissionFilter<Key>::count(const Key& key, uint64_t hash) const {
+  if (sketch_) return sketch_->count(hash);
+  const uint32_t position = pending_.find(key, hash);
+  return position == KeyIndex::kNone ? 0 : pending_.use(position).count;
+}
+
+template <class Key>
+bool AdmissionFilter<Key>::qualifies(const Key& key, uint64_t hash, int64_t update,
+                                     const InitialRows& initial) const {
+  switch (admission_.kind) {
+    case Admission::Kind::kAlways:
+      break;
+    case Admission::Kind::kCount:
+    case Admission::Kind::kSketch:
+      return admission_.occurrences == 1 || count(key, hash) >= admission_.occurrences - 1;
+    case Admission::Kind::kProbability:
+      return initial.draw(stream_key(key), update) < admission_.share;
+  }
+  return true;
+}
+
+template <class Key>
+void AdmissionFilter<Key>::observe(const Key& key, uint64_t hash, int64_t occurrences,
+                                   int64_t now) {
+  if (sketch_) {
+    sketch_->add(hash, occurrences);
+  } else if (admission_.kind == Admission::Kind::kCount) {
+    uint32_t position = pending_.find(key, hash);
+    if (position == KeyIndex::kNone) position = pending_.add(key, hash, {.last = now, .born = now});
+    pending_.use(position).add(occurrences, now);
+  }
+}
+
+template <class Key>
+int64_t AdmissionFilter<Key>::take(const Key& key, uint64_t hash) {
+  const uint32_t position = pending_.find(key, hash);
+  if (position == KeyIndex::kNone) return 0;
+  const int64_t out = pending_.use(position).count;
+  pending_.remove(position);
+  return out;
+}
+
+template <class Key>
+void AdmissionFilter<Key>::end_update(int64_t update, int64_t now, double headroom) {
+  const auto [window, max_pending] = admission_.counts;
+  if (window > 0) {
+    for (const uint32_t position : pending_.positions()) {
+      if (now - pending_.use(position).last >= window) pending_.remove(position);
+    }
+  }
+  if (max_pending > 0 && pending_.size() > max_pending) {
+    const auto free = static_cast<int64_t>(std::floor(headroom * static_cast<double>(max_pending)));
+    for (const uint32_t position :
+         pending_.lowest(pending_.size() - (max_pending - free), KeyRank::kCountThenLast)) {
+      pending_.remove(position);
+    }
+  }
+  const int64_t halve_every = admission_.cells.halve_every;
+  if (sketch_ && halve_every > 0 && (update + 1) % halve_every == 0) sketch_->halve();
+}
+
+template class AdmissionFilter<int64_t>;
+template class AdmissionFilter<std::string>;
+
+}  // namespace keel::distribute

@@ -1,0 +1,192 @@
+// How a KeyedTable is saved and restored.
+#include <algorithm>
+
+#include <keel/distribute/embedding/internal/keyed_table_of.h>
+#include <keel/framework/base/errors.h>
+
+namespace keel::distribute {
+namespace {
+
+template <class Key, class Field>
+Tensor int64_field(const KeyDirectory<Key>& of, std::span<const uint32_t> positions, Field field) {
+  std::vector<int64_t> out;
+  out.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    out.push_back(static_cast<int64_t>(of.use(position).*field));
+  }
+  return Tensor::from(out, {std::ssize(out)});
+}
+
+const float* row_of(const Tensor& rows, int64_t row) {
+  return rows.data<float>().data() + row * rows.dim(1);
+}
+
+}  // namespace
+
+template <class Key>
+DynamicTableState KeyedTableOf<Key>::state() const {
+  const std::vector<uint32_t> positions = directory_.sorted();
+  const KeyDirectory<Key>& pending = filter_.pending();
+  const std::vector<uint32_t> waiting = pending.sorted();
+  DynamicTableState out = {.keys = key_tensor(directory_, positions),
+                           .rows = rows_at(0, positions),
+                           .slots = {},
+                           .count = int64_field(directory_, positions, &KeyUse::count),
+                           .last = int64_field(directory_, positions, &KeyUse::last),
+                           .born = int64_field(directory_, positions, &KeyUse::born),
+                           .pending_keys = key_tensor(pending, waiting),
+                           .pending_count = int64_field(pending, waiting, &KeyUse::count),
+                           .pending_last = int64_field(pending, waiting, &KeyUse::last),
+                           .fallback = {},
+                           .fallback_slots = {},
+                           .statistics = statistics(),
+                           .clock = clock_,
+                           .stream = initial_->stream()};
+  if (filter_.sketch()) out.sketch = filter_.sketch()->cells();
+  for (int part = 0; part <= static_cast<int>(options_.slots.size()); ++part) {
+    Tensor fallback = Tensor::uninitialized({first_key_row() - 1, options_.dim}, DType::kFloat32);
+    float* to = fallback.template mutable_data<float>().data();
+    for (int64_t row = 1; row < first_key_row(); ++row, to += options_.dim) {
+      shard_.read(part, row, to);
+    }
+    if (part == 0) {
+      out.fallback = std::move(fallback);
+    } else {
+      const std::string& slot = options_.slots[part - 1].name;
+      out.slots.emplace(slot, rows_at(part, positions));
+      out.fallback_slots.emplace(slot, std::move(fallback));
+    }
+  }
+  return out;
+}
+
+// Sets a row from row `index` of saved values. Slots that were not saved keep their initial values.
+void KeyedTable::write_parts(int64_t row, int64_t index, const Tensor& rows,
+                             const std::map<std::string, Tensor>& slots) {
+  shard_.write(0, row, row_of(rows, index));
+  for (size_t slot = 0; slot < options_.slots.size(); ++slot) {
+    const auto found = slots.find(options_.slots[slot].name);
+    if (found == slots.end()) continue;
+    shard_.write(static_cast<int>(slot) + 1, row, row_of(found->second, index));
+  }
+}
+
+// Throws ValueError unless a saved table has the sizes and types of this one.
+void KeyedTable::check_state(const DynamicTableState& state) const {
+  const auto refuse = [this](const std::string& problem) {
+    throw ValueError("restore: table '", options_.name, "' ", problem);
+  };
+  const bool strings = options_.dynamic.key == KeyType::kString;
+  if (state.keys.dtype() != (strings ? DType::kString : DType::kInt64)) {
+    refuse(str("has ids of type ", strings ? "string" : "int64", ", the saved table of type ",
+               state.keys.dtype()));
+  }
+  const int64_t n = state.keys.size();
+  const auto check_rows = [&](const std::string& what, const Tensor& rows, int64_t count) {
+    const Shape shape = {count, options_.dim};
+    if (rows.dtype() == DType::kFloat32 && rows.shape() == shape) return;
+    refuse(str("requires ", what, " of type float32 and shape ", shape, ", the saved table has ",
+               rows.dtype(), " ", rows.shape()));
+  };
+  check_rows("rows", state.rows, n);
+  for (const auto& [name, slot] : state.slots) check_rows("slot " + name, slot, n);
+  if (state.fallback.rank() != 2) refuse("requires fallback rows of rank 2");
+  const int64_t fallback = state.fallback.dim(0);
+  check_rows("fallback rows", state.fallback, fallback);
+  for (const auto& [name, slot] : state.fallback_slots) {
+    check_rows("fallback slot " + name, slot, fallback);
+  }
+  const int64_t pending = state.pending_keys.size();
+  if (state.pending_keys.dtype() != state.keys.dtype()) refuse("has pending ids of another type");
+  for (const Tensor* const numbers : {&state.count, &state.last, &state.born}) {
+    if (numbers->dtype() != DType::kInt64 || numbers->size() != n) {
+      refuse(str("requires int64 counts and times of ", n, " ids"));
+    }
+  }
+  for (const Tensor* const numbers : {&state.pending_count, &state.pending_last}) {
+    if (numbers->dtype() != DType::kInt64 || numbers->size() != pending) {
+      refuse(str("requires int64 counts and times of ", pending, " pending ids"));
+    }
+  }
+}
+
+template <class Key>
+void KeyedTableOf<Key>::check_distinct(const Tensor& keys) const {
+  const auto ids = keys.data<Key>();
+  for (size_t i = 1; i < ids.size(); ++i) {
+    if (ids[i - 1] < ids[i]) continue;
+    throw ValueError("restore: the ids of table '", options_.name,
+                     "' must ascend and be distinct, received ", ids[i], " after ", ids[i - 1]);
+  }
+}
+
+template <class Key>
+void KeyedTableOf<Key>::restore_keys(const DynamicTableState& state) {
+  const auto keys = state.keys.data<Key>();
+  const auto count = state.count.data<int64_t>(), last = state.last.data<int64_t>(),
+             born = state.born.data<int64_t>();
+  directory_.clear();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    const int64_t row =
+        create_row(keys[i], key_hash(keys[i]),
+                   {.last = last[i], .born = born[i], .count = static_cast<uint32_t>(count[i])});
+    write_parts(row, index, state.rows, state.slots);
+  }
+}
+
+template <class Key>
+void KeyedTableOf<Key>::restore(const DynamicTableState& state) {
+  check_not_in_callback("restore");
+  check_state(state);
+  check_distinct(state.keys);
+  check_distinct(state.pending_keys);
+  const int64_t capacity = options_.dynamic.capacity;
+  const int64_t excess = capacity == 0 ? 0 : state.keys.size() - capacity;
+  if (excess > 0 && options_.dynamic.eviction.policy == Eviction::Policy::kNone) {
+    throw ValueError("restore: ", state.keys.size(), " rows do not fit into table '", options_.name,
+                     "' with capacity ", capacity,
+                     " and no eviction policy; increase capacity or set Eviction::lru or lfu");
+  }
+  initial_->set_stream(state.stream);
+  restore_keys(state);
+  filter_ = AdmissionFilter<Key>(options_.dynamic.admission);
+  if (options_.dynamic.admission.kind == Admission::Kind::kCount) {
+    const auto keys = state.pending_keys.data<Key>();
+    const auto count = state.pending_count.data<int64_t>(),
+               last = state.pending_last.data<int64_t>();
+    for (size_t i = 0; i < keys.size(); ++i)
+      filter_.observe(keys[i], key_hash(keys[i]), count[i], last[i]);
+  }
+  if (filter_.sketch() && filter_.sketch()->cells().size() == state.sketch.size()) {
+    filter_.sketch()->restore(state.sketch);
+  }
+  if (state.fallback.dim(0) == first_key_row() - 1) {
+    for (int64_t row = 1; row < first_key_row(); ++row) {
+      write_parts(row, row - 1, state.fallback, state.fallback_slots);
+    }
+  } else {
+    set_initial_rows(*initial_);
+  }
+  statistics_ = state.statistics;
+  inference_looked_up_ = state.statistics.inference_looked_up;
+  inference_hits_ = state.statistics.inference_hits;
+  clock_ = state.clock;
+  if (excess > 0) {
+    remove(directory_.lowest(excess, rank()), EvictionReason::kCapacity,
+           statistics_.evicted_capacity);
+  }
+  version_ = next_version();
+  report_removed();
+}
+
+#define KEEL_INSTANTIATE(Key)                                              \
+  template DynamicTableState KeyedTableOf<Key>::state() const;             \
+  template void KeyedTableOf<Key>::restore_keys(const DynamicTableState&); \
+  template void KeyedTableOf<Key>::check_distinct(const Tensor&) const;    \
+  template void KeyedTableOf<Key>::restore(const DynamicTableState&);
+KEEL_INSTANTIATE(int64_t)
+KEEL_INSTANTIATE(std::string)
+#undef KEEL_INSTANTIATE
+
+}  // namespace keel::distribute

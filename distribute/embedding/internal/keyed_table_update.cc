@@ -1,0 +1,305 @@
+// How a KeyedTable is updated: counts, admission and eviction.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <keel/distribute/embedding/internal/keyed_table_of.h>
+#include <keel/framework/base/errors.h>
+
+namespace keel::distribute {
+
+template <class Key>
+KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions& options)
+    : KeyedTable(options), filter_(options.dynamic.admission) {
+  shard_.set_rounding_numbers([this](int64_t row) {
+    return row < first_key_row() ? kernels::mixed_key(2, static_cast<uint64_t>(row - 1))
+                                 : stream_key(directory_.key(row - first_key_row()));
+  });
+}
+
+template <class Key>
+bool KeyedTableOf<Key>::is_row(int64_t row) const {
+  return row < first_key_row() ? row > 0 : directory_.holds(row - first_key_row());
+}
+
+// Adds up the occurrences of all replicas. Keys without a row are collected in the order of the
+// replicas, but nothing depends on that order.
+template <class Key>
+typename KeyedTableOf<Key>::Plan KeyedTableOf<Key>::merge(
+    std::span<const std::shared_ptr<KeyedLookup>> lookups) const {
+  Plan plan;
+  plan.lookups.assign(lookups.begin(), lookups.end());
+  size_t most = 0;
+  for (const auto& lookup : lookups) most += static_cast<Lookup&>(*lookup).entries.size();
+  DistinctKeys<Key> distinct(lookups.size() == 1 ? 0 : most);
+  for (const auto& one : lookups) {
+    auto& lookup = static_cast<Lookup&>(*one);
+    const bool is_stale = lookup.version != version_;
+    for (size_t i = 0; i < lookup.entries.size(); ++i) {
+      Entry& entry = lookup.entries[i];
+      const Key& key = lookup.distinct.key(i);
+      const uint64_t hash = lookup.distinct.hash(i);
+      const bool was_hit = entry.found >= first_key_row();
+      if (was_hit && !is_stale) {
+        entry.now = entry.found - first_key_row();
+        continue;
+      }
+      const uint32_t position = is_stale ? directory_.find(key, hash) : KeyIndex::kNone;
+      if (position != KeyIndex::kNone) {
+        entry.now = position;
+        continue;
+      }
+      // The keys of one lookup are distinct already.
+      const size_t number = lookups.size() == 1 ? plan.absent.size() : distinct.number(key, hash);
+      if (number == plan.absent.size()) plan.absent.push_back({.key = key, .hash = hash});
+      Absent& absent = plan.absent[number];
+      absent.count += entry.count;
+      absent.contributes = absent.contributes || was_hit || entry.found == kFresh;
+      entry.now = -1 - static_cast<int64_t>(number);
+    }
+  }
+  return plan;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::throw_full(const Plan& plan, int64_t candidates, int64_t room) const {
+  const Key* smallest = nullptr;
+  for (const Absent& absent : plan.absent) {
+    if (absent.qualifies && (smallest == nullptr || absent.key < *smallest)) smallest = &absent.key;
+  }
+  throw RuntimeError("TPUEmbedding: table '", options_.name, "' with capacity ",
+                     options_.dynamic.capacity, " has room for ", room, " rows, but ", candidates,
+                     " new ids qualify, the smallest of which is ", *smallest,
+                     "; increase capacity, set eviction to Eviction::lru or lfu, or set on_full to "
+                     "OnFull::kRefuse");
+}
+
+// Decides which keys are admitted.
+template <class Key>
+void KeyedTableOf<Key>::choose_admitted(Plan& plan) const {
+  std::vector<Absent*> candidates;
+  for (Absent& absent : plan.absent) {
+    absent.qualifies = filter_.qualifies(absent.key, absent.hash, statistics_.updates, *initial_);
+    absent.admitted = absent.qualifies;
+    if (absent.qualifies) candidates.push_back(&absent);
+  }
+  const DynamicVocabulary& dynamic = options_.dynamic;
+  if (dynamic.capacity == 0 || dynamic.eviction.policy != Eviction::Policy::kNone) return;
+  const int64_t room = std::max<int64_t>(0, dynamic.capacity - directory_.size());
+  if (std::ssize(candidates) <= room) return;
+  if (dynamic.on_full == OnFull::kError) throw_full(plan, std::ssize(candidates), room);
+  const auto count_of = [&](const Absent& absent) {
+    return filter_.count(absent.key, absent.hash) + absent.count;
+  };
+  std::ranges::nth_element(candidates, candidates.begin() + room,
+                           [&](const Absent* a, const Absent* b) {
+                             const int64_t x = -count_of(*a), y = -count_of(*b);
+                             return std::tie(x, a->key) < std::tie(y, b->key);
+                           });
+  for (auto i = candidates.begin() + room; i != candidates.end(); ++i) (*i)->admitted = false;
+  plan.refused = std::ssize(candidates) - room;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::plan_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) {
+  plan_.reset();
+  Plan plan = merge(lookups);
+  choose_admitted(plan);
+  shard_.grow(row_limit() +
+              std::ranges::count_if(plan.absent, [](const Absent& a) { return a.admitted; }));
+  plan_ = std::move(plan);
+}
+
+template <class Key>
+int64_t KeyedTableOf<Key>::create_row(const Key& key, uint64_t hash, const KeyUse& use) {
+  shard_.grow(row_limit() + 1);
+  const int64_t row = first_key_row() + directory_.add(key, hash, use);
+  std::vector<float> initial(options_.dim);
+  initial_->fill(key, initial);
+  shard_.reset(row, initial.data());
+  return row;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::admit(Absent& absent, int64_t now) {
+  KeyUse use = {.last = now, .born = now};
+  use.add(filter_.take(absent.key, absent.hash), now);
+  use.add(absent.count, now);
+  absent.row = create_row(absent.key, absent.hash, use);
+  admitted_.push_back(static_cast<uint32_t>(absent.row - first_key_row()));
+  ++statistics_.admitted;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::commit_update() {
+  const int64_t now = time_of_update();
+  admitted_.clear();
+  for (const auto& one : plan_->lookups) {
+    const auto& lookup = static_cast<const Lookup&>(*one);
+    for (const Entry& entry : lookup.entries) {
+      if (entry.now >= 0) directory_.use(entry.now).add(entry.count, now);
+    }
+    statistics_.looked_up += lookup.hits + lookup.fresh + lookup.not_admitted;
+    statistics_.hits += lookup.hits;
+    statistics_.fresh += lookup.fresh;
+    statistics_.not_admitted += lookup.not_admitted;
+  }
+  for (Absent& absent : plan_->absent) {
+    if (absent.admitted) {
+      admit(absent, now);
+    } else {
+      filter_.observe(absent.key, absent.hash, absent.count, now);
+      if (absent.contributes) ++statistics_.dropped_gradients;
+    }
+  }
+  statistics_.refused += plan_->refused;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::resolve(KeyedLookup& of) const {
+  auto& lookup = static_cast<Lookup&>(of);
+  if (lookup.version == version_ && lookup.fresh == 0) return;  // the rows that were read
+  std::vector<int64_t>& target = lookup.targets;
+  target.resize(lookup.entries.size());
+  for (size_t i = 0; i < target.size(); ++i) {
+    const auto [found, count, now] = lookup.entries[i];
+    if (found == kIgnored) {
+      target[i] = 0;
+    } else if (found != kFresh && found < first_key_row()) {
+      target[i] = found;  // row 0 or a fallback row
+    } else {
+      target[i] = now >= 0 ? first_key_row() + now : plan_->absent[-1 - now].row;
+    }
+  }
+  for (size_t f = 0; f < lookup.features.size(); ++f) {
+    const std::vector<uint32_t>& numbers = lookup.numbers[f];
+    Tensor ids = Tensor::uninitialized({std::ssize(numbers)}, DType::kInt64);
+    const std::span<int64_t> to = ids.template mutable_data<int64_t>();
+    for (size_t i = 0; i < numbers.size(); ++i) to[i] = target[numbers[i]];
+    lookup.features[f].ids = std::move(ids);
+  }
+}
+
+template <class Key>
+KeyRank KeyedTableOf<Key>::rank() const {
+  return options_.dynamic.eviction.policy == Eviction::Policy::kLfu ? KeyRank::kCountThenLast
+                                                                    : KeyRank::kLastThenCount;
+}
+
+template <class Key>
+std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t ttl, int64_t now) const {
+  std::vector<uint32_t> out;
+  for (int64_t i = 0; i < directory_.limit(); ++i) {
+    if (directory_.holds(i) && now - directory_.use(i).last >= ttl) {
+      out.push_back(static_cast<uint32_t>(i));
+    }
+  }
+  return out;
+}
+
+template <class Key>
+std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double least,
+                                                    std::span<const uint32_t> exempt) const {
+  std::vector<char> is_exempt(directory_.limit());
+  for (const uint32_t position : exempt) is_exempt[position] = 1;
+  std::vector<uint32_t> out;
+  for (int64_t i = 0; i < directory_.limit(); ++i) {
+    if (directory_.holds(i) && is_exempt[i] == 0 && norm(first_key_row() + i) < least) {
+      out.push_back(static_cast<uint32_t>(i));
+    }
+  }
+  return out;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::remove(std::span<const uint32_t> positions, EvictionReason reason,
+                               int64_t& counter) {
+  for (const uint32_t position : positions) {
+    if (!callbacks_.empty()) {
+      removed_.push_back({.key = directory_.key(position),
+                          .row = first_key_row() + position,
+                          .count = directory_.use(position).count,
+                          .reason = reason});
+    }
+    directory_.remove(position);
+  }
+  counter += std::ssize(positions);
+}
+
+template <class Key>
+void KeyedTableOf<Key>::report_removed() {
+  if (removed_.empty()) return;
+  std::vector<Removed> removed = std::move(removed_);
+  removed_.clear();
+  std::ranges::sort(removed, {}, &Removed::key);
+  EvictedRows out;
+  std::vector<Key> keys;
+  for (const Removed& one : removed) {
+    keys.push_back(one.key);
+    out.counts.push_back(one.count);
+    out.reasons.push_back(one.reason);
+  }
+  out.keys = Tensor::from(keys, {std::ssize(keys)});
+  for (int part = 0; part <= static_cast<int>(options_.slots.size()); ++part) {
+    Tensor values = Tensor::uninitialized({std::ssize(removed), options_.dim}, DType::kFloat32);
+    float* to = values.template mutable_data<float>().data();
+    for (size_t i = 0; i < removed.size(); ++i) {
+      shard_.read(part, removed[i].row, to + static_cast<int64_t>(i) * options_.dim);
+    }
+    if (part == 0) {
+      out.rows = std::move(values);
+    } else {
+      out.slots.emplace(options_.slots[part - 1].name, std::move(values));
+    }
+  }
+  call_back(out);
+}
+
+template <class Key>
+void KeyedTableOf<Key>::finish_update() {
+  const DynamicVocabulary& dynamic = options_.dynamic;
+  const EvictionOptions& options = dynamic.eviction.options;
+  const int64_t now = time_of_update();
+  const int64_t ended = statistics_.updates + 1;
+  if (ended % options.interval == 0) {
+    if (options.ttl > 0) {
+      remove(expired(options.ttl, now), EvictionReason::kTtl, statistics_.evicted_ttl);
+    }
+    if (options.min_l2_norm > 0) {
+      remove(below_norm(options.min_l2_norm, admitted_), EvictionReason::kNorm,
+             statistics_.evicted_norm);
+    }
+  }
+  if (dynamic.capacity > 0 && directory_.size() > dynamic.capacity) {
+    const auto free =
+        static_cast<int64_t>(std::floor(dynamic.headroom * static_cast<double>(dynamic.capacity)));
+    remove(directory_.lowest(directory_.size() - (dynamic.capacity - free), rank()),
+           EvictionReason::kCapacity, statistics_.evicted_capacity);
+  }
+  filter_.end_update(statistics_.updates, now, dynamic.headroom);
+  if (options.halve_every > 0 && ended % options.halve_every == 0) directory_.halve_counts();
+  statistics_.updates = ended;
+  version_ = next_version();
+  plan_.reset();
+  report_removed();
+}
+
+#define KEEL_INSTANTIATE(Key)                                                                     \
+  template KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions&);                             \
+  template bool KeyedTableOf<Key>::is_row(int64_t) const;                                         \
+  template void KeyedTableOf<Key>::plan_update(std::span<const std::shared_ptr<KeyedLookup>>);    \
+  template void KeyedTableOf<Key>::commit_update();                                               \
+  template void KeyedTableOf<Key>::resolve(KeyedLookup&) const;                                   \
+  template int64_t KeyedTableOf<Key>::create_row(const Key&, uint64_t, const KeyUse&);            \
+  template KeyRank KeyedTableOf<Key>::rank() const;                                               \
+  template std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t, int64_t) const;              \
+  template std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double, std::span<const uint32_t>) \
+      const;                                                                                      \
+  template void KeyedTableOf<Key>::remove(std::span<const uint32_t>, EvictionReason, int64_t&);   \
+  template void KeyedTableOf<Key>::report_removed();                                              \
+  template void KeyedTableOf<Key>::finish_update();
+KEEL_INSTANTIATE(int64_t)
+KEEL_INSTANTIATE(std::string)
+#undef KEEL_INSTANTIATE
+
+}  // namespace keel::distribute

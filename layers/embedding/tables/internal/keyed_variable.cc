@@ -1,0 +1,227 @@
+#include <keel/layers/embedding/tables/internal/keyed_variable.h>
+
+#include <algorithm>
+#include <map>
+
+#include <keel/autodiff/tape.h>
+
+namespace keel {
+namespace {
+
+using distribute::FeatureBatch;
+using distribute::KeyedLookup;
+using distribute::KeyedTable;
+
+// At most this many training lookups wait for an update. Gradients of older ones are refused.
+constexpr size_t kMostLookups = 1024;
+
+// A row id of a gradient consists of the ticket of the lookup and the number of the key. This
+// number marks a row of zeros, which names the lookup although the gradient has no rows.
+constexpr int64_t kTicketUnit = int64_t{1} << 32;
+constexpr int64_t kMarker = kTicketUnit - 1;
+
+FeatureBatch batch_of(const FeatureBags& bags) {
+  return {.ids = bags.ids, .row_splits = bags.row_splits, .weights = bags.weights};
+}
+
+// Replaces the ids of the bags by the numbers of the distinct keys.
+void take_numbers(const KeyedLookup& lookup, FeatureBags& bags) {
+  const std::vector<uint32_t>& numbers = lookup.numbers[0];
+  Tensor ids = Tensor::uninitialized({std::ssize(numbers)}, DType::kInt64);
+  std::ranges::copy(numbers, ids.mutable_data<int64_t>().begin());
+  bags.ids = std::move(ids);
+  bags.row_splits = lookup.features[0].row_splits;
+  bags.weights = lookup.features[0].weights;
+}
+
+Tensor rows_read(const KeyedTable& table, const KeyedLookup& lookup) {
+  const int64_t dim = table.options().dim;
+  Tensor out = Tensor::uninitialized({std::ssize(lookup.reads), dim}, DType::kFloat32);
+  float* to = out.mutable_data<float>().data();
+  for (const int64_t row : lookup.reads) {
+    if (row < 0) {
+      std::copy_n(&lookup.fresh_rows[(-1 - row) * dim], dim, to);
+    } else {
+      table.shard().read(0, row, to);
+    }
+    to += dim;
+  }
+  return out;
+}
+
+Initializer fallback_initializer(const TableConfig& table) {
+  return table.dynamic->not_admitted.initializer.value_or(table_initializer(table));
+}
+
+}  // namespace
+
+Tensor inference_rows(const KeyedTable& table, FeatureBags& bags) {
+  const FeatureBatch batch = batch_of(bags);
+  const auto lookup = table.look_up({&batch, 1}, false, table.updates());
+  take_numbers(*lookup, bags);
+  return rows_read(table, *lookup);
+}
+
+KeyedVariable::KeyedVariable(const TableConfig& table)
+    : config_(table),
+      initial_(table.dim, table_initializer(table), fallback_initializer(table),
+               table_initializer(table).next_stream()),
+      table_(made({})),
+      variable_(Tensor::zeros({0, table.dim}), {.name = table.name}) {}
+
+std::shared_ptr<KeyedVariable> KeyedVariable::create(const TableConfig& table) {
+  std::shared_ptr<KeyedVariable> out(new KeyedVariable(table));
+  VariableStorage(out->variable_).set_deferred_rows(out);
+  return out;
+}
+
+std::unique_ptr<KeyedTable> KeyedVariable::made(const std::vector<Slot>& slots) const {
+  auto out = KeyedTable::create(
+      {.name = config_.name, .dynamic = *config_.dynamic, .dim = config_.dim, .slots = slots});
+  out->set_initial_rows(initial_);
+  return out;
+}
+
+Tensor KeyedVariable::look_up(FeatureBags& bags) {
+  const bool training = GradientTape::any_active();
+  if (!training) return inference_rows(*table_, bags);
+  const FeatureBatch batch = batch_of(bags);
+  const Lookup lookup = table_->look_up({&batch, 1}, true, table_->updates());
+  take_numbers(*lookup, bags);
+  const int64_t ticket = next_ticket_++;
+  lookups_.emplace_back(ticket, lookup);
+  if (lookups_.size() > kMostLookups) lookups_.pop_front();
+  // The value of the variable is only a handle for the tape.
+  const Tensor source = variable_.read_rows(Tensor::zeros({0}, DType::kInt64));
+  return custom_gradient({source}, [&] {
+    return WithBackward{
+        {rows_read(*table_, *lookup)},
+        [self = shared_from_this(), ticket, shape = source.shape()](std::span<const Gradient> dy) {
+          return std::vector<Gradient>{self->gradient_of(dy[0], ticket, shape)};
+        }};
+  })[0];
+}
+
+// Translates a gradient of the rows of a lookup to one of the variable.
+Gradient KeyedVariable::gradient_of(const Gradient& of_rows, int64_t ticket,
+                                    const Shape& shape) const {
+  if (!of_rows) return {};
+  std::vector<int64_t> ids = {ticket * kTicketUnit + kMarker};
+  Tensor values;
+  if (of_rows.is_slices()) {
+    for (const int64_t id : of_rows.slices().ids.data<int64_t>()) {
+      ids.push_back(ticket * kTicketUnit + id);
+    }
+    values = of_rows.slices().values;
+  } else {
+    values = of_rows.dense();
+    for (int64_t id = 0; id < values.dim(0); ++id) ids.push_back(ticket * kTicketUnit + id);
+  }
+  Tensor all = Tensor::zeros({std::ssize(ids), config_.dim});
+  std::ranges::copy(values.data<float>(), all.mutable_data<float>().begin() + config_.dim);
+  const auto count = std::ssize(ids);
+  return IndexedSlices{
+      .ids = Tensor::from(ids, {count}), .values = std::move(all), .dense_shape = shape};
+}
+
+void KeyedVariable::materialize_all() {
+  const Tensor keys = table_->keys();
+  VariableStorage(variable_).replace_rows(table_->read(0, keys));
+}
+
+// The rows move to a table with these slots.
+void KeyedVariable::set_slots(const std::vector<Slot>& slots) {
+  const auto is_same = [](const Slot& a, const Slot& b) {
+    return a.name == b.name && a.initial == b.initial;
+  };
+  if (std::ranges::equal(slots, table_->options().slots, is_same)) return;
+  auto moved = made(slots);
+  moved->restore(table_->state());
+  moved->take_callbacks(*table_);
+  table_ = std::move(moved);
+}
+
+void KeyedVariable::plan_update(const IndexedSlices& gradient) {
+  gradient_ = gradient;
+  planned_.clear();
+  std::map<int64_t, Lookup> named;
+  for (const int64_t id : gradient.ids.data<int64_t>()) named.emplace(id / kTicketUnit, nullptr);
+  for (auto& [ticket, lookup] : named) {
+    const auto found = std::ranges::find(lookups_, ticket, &std::pair<int64_t, Lookup>::first);
+    if (found == lookups_.end()) {
+      throw RuntimeError("apply_gradients: the gradient of table '", config_.name,
+                         "' belongs to a lookup that was applied before or is too old; look up "
+                         "again");
+    }
+    lookup = found->second;
+    planned_.push_back(lookup);
+  }
+  table_->plan_update(planned_);
+}
+
+// Returns the positions of the gradient's rows that contribute, and their row numbers.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> KeyedVariable::targets_of(
+    const IndexedSlices& gradient) const {
+  std::map<int64_t, Lookup> of_ticket(lookups_.begin(), lookups_.end());
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> out;
+  const auto ids = gradient.ids.data<int64_t>();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t number = ids[i] % kTicketUnit;
+    if (number == kMarker) continue;
+    const KeyedLookup& lookup = *of_ticket.at(ids[i] / kTicketUnit);
+    const int64_t row = (lookup.targets.empty() ? lookup.reads : lookup.targets)[number];
+    if (row == 0) continue;  // the gradient is dropped
+    out.first.push_back(static_cast<int64_t>(i));
+    out.second.push_back(row);
+  }
+  return out;
+}
+
+KeyedRows::Update KeyedVariable::commit_update(bool all_rows) {
+  table_->commit_update();
+  for (const Lookup& lookup : planned_) table_->resolve(*lookup);
+  const auto [positions, targets] = targets_of(gradient_);
+  const int64_t dim = config_.dim;
+  const float* const from = gradient_.values.data<float>().data();
+  std::vector<int64_t> rows;
+  std::vector<float> values;
+  if (all_rows) {
+    // Adding to zeros gives the bits of a dense gradient.
+    std::vector<int64_t> index(table_->row_limit(), -1);
+    for (int64_t row = 1; row < table_->row_limit(); ++row) {
+      if (!table_->is_row(row)) continue;
+      index[row] = std::ssize(rows);
+      rows.push_back(row);
+    }
+    values.resize(rows.size() * dim);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      float* const to = &values[index[targets[i]] * dim];
+      for (int64_t d = 0; d < dim; ++d) to[d] += from[positions[i] * dim + d];
+    }
+  } else {
+    rows = targets;
+    values.reserve(rows.size() * dim);
+    for (const int64_t position : positions) {
+      values.insert(values.end(), from + position * dim, from + (position + 1) * dim);
+    }
+  }
+  const TableRows memory = table_->shard().parts();
+  Update out = {.rows = {.ids = Tensor::from(rows, {std::ssize(rows)}),
+                         .values = Tensor::from(values, {std::ssize(rows), dim}),
+                         .dense_shape = {table_->row_limit(), dim}},
+                .values = memory.values,
+                .row_step = memory.row_step};
+  out.slots.assign(memory.slots, memory.slots + table_->shard().slots());
+  return out;
+}
+
+void KeyedVariable::finish_update() {
+  std::erase_if(lookups_, [&](const auto& entry) {
+    return std::ranges::find(planned_, entry.second) != planned_.end();
+  });
+  planned_.clear();
+  gradient_ = {};
+  table_->finish_update();
+}
+
+}  // namespace keel

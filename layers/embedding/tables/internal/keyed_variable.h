@@ -1,0 +1,61 @@
+// KeyedVariable: a table with dynamic ids that is a trainable variable.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <keel/autodiff/internal/variable_storage.h>
+#include <keel/distribute/embedding/internal/keyed_table.h>
+#include <keel/layers/embedding/tables/internal/bags.h>
+#include <keel/layers/embedding/tables/table_config.h>
+
+namespace keel {
+
+// Looks up the ids of `bags` without an update. Replaces them by row numbers of the result, float32
+// [distinct ids, dim].
+Tensor inference_rows(const distribute::KeyedTable& table, FeatureBags& bags);
+
+// A lookup while a tape is active is a training lookup. Its rows are a differentiable function of
+// the variable, whose gradient names the lookup and its ids by opaque row ids. An update counts the
+// ids of the lookups that the gradient names.
+class KeyedVariable final : public KeyedRows, public std::enable_shared_from_this<KeyedVariable> {
+ public:
+  // Makes a table and its variable, which is named like the table.
+  static std::shared_ptr<KeyedVariable> create(const TableConfig& table);
+
+  const Variable& variable() const { return variable_; }
+  distribute::KeyedTable& table() const { return *table_; }
+  // Looks up the ids of `bags`. Replaces them by row numbers of the result, float32
+  // [distinct ids, dim].
+  Tensor look_up(FeatureBags& bags);
+
+  void materialize(std::span<const int64_t>) override {}  // lookups do not read the value
+  void materialize_all() override;
+  void set_slots(const std::vector<Slot>& slots) override;
+  void plan_update(const IndexedSlices& gradient) override;
+  Update commit_update(bool all_rows) override;
+  void finish_update() override;
+
+ private:
+  using Lookup = std::shared_ptr<distribute::KeyedLookup>;
+
+  explicit KeyedVariable(const TableConfig& table);
+  std::unique_ptr<distribute::KeyedTable> made(const std::vector<Slot>& slots) const;
+  Gradient gradient_of(const Gradient& of_rows, int64_t ticket, const Shape& shape) const;
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> targets_of(
+      const IndexedSlices& gradient) const;
+
+  const TableConfig config_;
+  const distribute::InitialRows initial_;
+  std::unique_ptr<distribute::KeyedTable> table_;
+  Variable variable_;
+  int64_t next_ticket_ = 0;
+  std::deque<std::pair<int64_t, Lookup>> lookups_;  // training lookups by ticket, oldest first
+  // Between plan_update() and finish_update().
+  IndexedSlices gradient_;
+  std::vector<Lookup> planned_;
+};
+
+}  // namespace keel

@@ -1,0 +1,125 @@
+// Tests distribute/dynamic/internal/key_directory.cc and key_index.cc.
+#include <keel/distribute/dynamic/internal/key_directory.h>
+
+#include <map>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <keel/distribute/dynamic/internal/distinct_keys.h>
+
+namespace keel::distribute::key_directory_test {
+
+using testing::ElementsAre;
+
+std::vector<int64_t> keys_at(const KeyDirectory<int64_t>& directory,
+                             const std::vector<uint32_t>& positions) {
+  std::vector<int64_t> out;
+  for (const uint32_t position : positions) out.push_back(directory.key(position));
+  return out;
+}
+
+TEST(KeyFunctionsTest, D055ShardsAndOwners) {
+  EXPECT_EQ(key_shard(key_hash(int64_t{0})), 904);
+  EXPECT_EQ(key_shard(key_hash(int64_t{1})), 441);
+  EXPECT_EQ(key_shard(key_hash(int64_t{42})), 31);
+  EXPECT_EQ(key_shard(key_hash(int64_t{-1})), 0);
+  EXPECT_EQ(key_shard(key_hash(std::string("item-42"))), 569);
+  std::mt19937_64 random(1);
+  std::vector<int> shards;
+  for (int i = 0; i < 100'000; ++i) {
+    shards.push_back(key_shard(key_hash(static_cast<int64_t>(random()))));
+  }
+  for (int hosts = 1; hosts <= 7; ++hosts) {
+    std::vector<int> sizes(hosts);
+    for (const int shard : shards) ++sizes[owner_of_key_shard(shard, hosts)];
+    for (const int size : sizes) EXPECT_NEAR(size, 100'000.0 / hosts, 0.05 * 100'000 / hosts);
+    for (int shard = 1; shard < kKeyShards; ++shard) {
+      EXPECT_LE(owner_of_key_shard(shard - 1, hosts), owner_of_key_shard(shard, hosts));
+    }
+  }
+}
+
+TEST(KeyFunctionsTest, FallbackRowsAreFloorRemainders) {
+  EXPECT_EQ(fallback_row(int64_t{-1}, 4), 3);
+  EXPECT_EQ(fallback_row(int64_t{-4}, 4), 0);
+  EXPECT_EQ(fallback_row(int64_t{9}, 4), 1);
+  EXPECT_EQ(fallback_row(std::numeric_limits<int64_t>::min(), 4), 0);
+}
+
+TEST(KeyDirectoryTest, EqualsAMapInARandomSequenceOfOperations) {
+  KeyDirectory<int64_t> directory;
+  std::map<int64_t, uint32_t> expected;
+  std::mt19937_64 random(7);
+  for (int step = 0; step < 60'000; ++step) {
+    const auto key = static_cast<int64_t>(random() % 9'000) - 4'000;
+    const auto found = expected.find(key);
+    const uint32_t position = directory.find(key);
+    ASSERT_EQ(position, found == expected.end() ? KeyIndex::kNone : found->second);
+    // More insertions than removals at first, then the other way round.
+    const bool adds = random() % 100 < (step < 30'000 ? 70 : 30);
+    if (found == expected.end() && adds) {
+      expected[key] = directory.add(key, {.last = step, .born = step});
+    } else if (found != expected.end() && !adds) {
+      directory.remove(position);
+      expected.erase(found);
+    }
+    ASSERT_EQ(directory.size(), std::ssize(expected));
+  }
+  std::vector<int64_t> keys;
+  for (const auto& [key, position] : expected) keys.push_back(key);
+  EXPECT_EQ(keys_at(directory, directory.sorted()), keys);
+}
+
+TEST(KeyDirectoryTest, D051KeysWithEqualHashesAreTwoKeys) {
+  KeyDirectory<std::string> directory;
+  constexpr uint64_t kHash = 0x1234567890abcdef;
+  const uint32_t a = directory.add("a", kHash, {.last = 1});
+  const uint32_t b = directory.add("b", kHash, {.last = 2});
+  EXPECT_NE(a, b);
+  EXPECT_EQ(directory.find("a", kHash), a);
+  EXPECT_EQ(directory.find("b", kHash), b);
+  EXPECT_EQ(directory.find("c", kHash), KeyIndex::kNone);
+  directory.use(a).add(3, 5);
+  EXPECT_EQ(directory.use(a).count, 3U);
+  EXPECT_EQ(directory.use(b).count, 0U);
+  DistinctKeys<std::string> distinct(2);
+  EXPECT_EQ(distinct.number("a", kHash), 0U);
+  EXPECT_EQ(distinct.number("b", kHash), 1U);
+  EXPECT_EQ(distinct.number("a", kHash), 0U);
+}
+
+TEST(KeyDirectoryTest, LowestOrdersByRankAndThenByKey) {
+  KeyDirectory<int64_t> directory;
+  directory.add(1, {.last = 5, .count = 1});
+  directory.add(2, {.last = 4, .count = 9});
+  directory.add(3, {.last = 4, .count = 2});
+  directory.add(-3, {.last = 4, .count = 2});
+  directory.add(4, {.last = 6, .count = 1});
+  const auto lowest = [&](int64_t n, KeyRank rank) {
+    return keys_at(directory, directory.lowest(n, rank));
+  };
+  EXPECT_THAT(lowest(4, KeyRank::kLastThenCount), ElementsAre(-3, 3, 2, 1));
+  EXPECT_THAT(lowest(3, KeyRank::kCountThenLast), ElementsAre(1, 4, -3));
+  EXPECT_THAT(lowest(0, KeyRank::kCountThenLast), ElementsAre());
+  EXPECT_EQ(lowest(99, KeyRank::kCountThenLast).size(), 5U);
+}
+
+TEST(KeyDirectoryTest, CountsSaturate) {
+  KeyUse use = {.last = 0, .count = 0xfffffff0};
+  use.add(0x100, 3);
+  EXPECT_EQ(use.count, 0xffffffffU);
+  use.add(1, 4);
+  EXPECT_EQ(use.count, 0xffffffffU);
+  EXPECT_EQ(use.last, 4);
+}
+
+TEST(KeyDirectoryTest, HalvingRoundsDown) {
+  KeyDirectory<int64_t> directory;
+  const uint32_t position = directory.add(1, {.last = 5, .count = 7});
+  directory.halve_counts();
+  EXPECT_EQ(directory.use(position).count, 3U);
+}
+
+}  // namespace keel::distribute::key_directory_test
