@@ -47,6 +47,14 @@ Tensor band_mask(int64_t rows, int64_t columns, bool causal, int64_t window) {
   return out;
 }
 
+// Returns the mask in which the query steps that exclude all key steps exclude none.
+Tensor without_empty_rows(const Tensor& mask, int steps_axes) {
+  std::vector<int> key_axes;
+  for (int axis = mask.rank() - steps_axes; axis < mask.rank(); ++axis) key_axes.push_back(axis);
+  const Tensor kept = ops::max(ops::cast(mask, DType::kInt32), key_axes, true);
+  return ops::logical_or(mask, ops::equal(kept, Tensor::scalar<int32_t>(0)));
+}
+
 // Products from which ops::attention() is faster than separate ops.
 constexpr int64_t kFusedProducts = 64 * 64;
 
@@ -106,6 +114,7 @@ HeadsResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   if (mask) {
     while (mask.rank() < full.rank()) mask = ops::expand_dims(mask, mask.rank() - 2 * steps_axes);
+    if (options.ignores_empty_masks) mask = without_empty_rows(mask, steps_axes);
     weights = ops::reshape(masked_scores(ops::reshape(weights, full), mask), flat);
   }
   weights = ops::softmax(weights);

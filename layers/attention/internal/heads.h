@@ -17,6 +17,10 @@ struct HeadsOptions {
   Tensor mask = {};             // bool: false excludes a key step for a query step
   bool causal = false;          // excludes key steps after the query step
   int64_t window = 0;           // if positive, excludes key steps that are so far away or farther
+  // For a query step whose key steps are all excluded: true attends as if there were no mask, as
+  // Keras does where it computes scores; false attends to all steps equally, as its fused attention
+  // does.
+  bool ignores_empty_masks = false;
   // Whether to use ops::attention(), which returns no scores; unset: where it is faster.
   std::optional<bool> fused = {};
   std::function<Tensor(const Tensor&)> dropout = {};  // applied to the weights
@@ -56,6 +60,7 @@ HeadsOptions heads_options(const Options& options, const AttentionParts<TensorLi
   HeadsOptions out = {.mask = mask_of_heads(parts),
                       .causal = is_set(parts.use_causal_mask),
                       .window = options.sliding_window.value_or(0),
+                      .ignores_empty_masks = with_scores || drops,
                       .fused = options.flash_attention};
   if (with_scores || drops) out.fused = false;
   return out;
