@@ -45,6 +45,35 @@ std::string name_in(const Config& config) {
   return name != nullptr && name->is_string() ? name->string() : "";
 }
 
+// Keys that older versions of Keras reject, whatever their values. They are written only if they
+// have an effect.
+struct NewKey {
+  const char *class_name, *key, *usual;
+};
+constexpr NewKey kNewKeys[] = {{"BatchNormalization", "synchronized", "false"},
+                               {"BatchNormalization", "renorm", "false"},
+                               {"Dense", "quantization_config", "null"},
+                               {"EinsumDense", "quantization_config", "null"},
+                               {"GroupQueryAttention", "sliding_window", "null"},
+                               {"GroupQueryAttention", "use_gate", "false"},
+                               {"IntegerLookup", "oov_method", "\"floormod\""},
+                               {"IntegerLookup", "salt", "null"},
+                               {"MultiHeadAttention", "sliding_window", "null"},
+                               {"MultiHeadAttention", "use_gate", "false"},
+                               {"StringLookup", "oov_method", "\"floormod\""},
+                               {"StringLookup", "salt", "null"}};
+
+void drop_new_keys(const std::string& class_name, Config& config) {
+  for (const NewKey& entry : kNewKeys) {
+    const Config* const found = class_name == entry.class_name ? config.find(entry.key) : nullptr;
+    if (found != nullptr && *found == parse_json(entry.usual)) config.erase(entry.key);
+  }
+  if (class_name == "BatchNormalization" && config.find("renorm") == nullptr) {
+    config.erase("renorm_clipping");
+    config.erase("renorm_momentum");
+  }
+}
+
 void drop(const std::vector<Key>& keys, const std::string& class_name, Config& config) {
   for (const Key& key : keys) {
     const Config* const found = config.find(key.name);
@@ -112,13 +141,7 @@ Config to_keras(const std::string& class_name, Config config) {
   if (class_name == "Discretization" || class_name.starts_with("SpatialDropout")) {
     config.erase("trainable");
   }
-  if (class_name == "StringLookup" || class_name == "IntegerLookup") {
-    // Keras before 3.14 rejects these keys, whatever their values.
-    const Config* const method = config.find("oov_method");
-    if (method != nullptr && *method == Config("floormod")) config.erase("oov_method");
-    const Config* const salt = config.find("salt");
-    if (salt != nullptr && salt->is_null()) config.erase("salt");
-  }
+  drop_new_keys(class_name, config);
   if (class_name != "InputLayer") return config;
   rename(config, "batch_shape", "batch_input_shape");
   for (const char* key : {"sparse", "ragged"}) {

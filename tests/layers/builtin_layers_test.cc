@@ -80,7 +80,8 @@ TEST(BuiltinLayersTest, ConfigsMatchKeras) {
     // here.
     std::erase_if(found, [](const std::string& path) {
       return ends_with_one_of(
-          path, {"/input_axes", "/output_axes", "/quantization_config", "CategoryEncoding/sparse"});
+          path, {"/input_axes", "/output_axes", "/quantization_config", "CategoryEncoding/sparse",
+                 "/renorm", "/renorm_clipping", "/renorm_momentum", "/synchronized"});
     });
     // Keys that Keras accepts but does not write.
     std::erase_if(found, [](const std::string& path) {

@@ -89,7 +89,7 @@ TEST(ProjectionLayerTest, ConfigsAreThoseOfKeras) {
   const Dense dense({.units = 3, .name = "d"});
   dense(Tensor::zeros({1, 4}));
   const auto written = [&] { return layers::serialize(*dense)["config"]; };
-  EXPECT_TRUE(written()["quantization_config"].is_null());
+  EXPECT_EQ(written().find("quantization_config"), nullptr) << "older Keras has none";
   EXPECT_EQ(written().find("lora_rank"), nullptr);
   dense->quantize("int8");
   EXPECT_EQ(to_json(written()["dtype"]["config"]), R"({"mode": "int8", "source_name": "float32"})");

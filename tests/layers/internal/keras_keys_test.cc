@@ -139,11 +139,32 @@ TEST(KerasKeysTest, InputLayersAreWrittenForBothDialects) {
 }
 
 TEST(KerasKeysTest, UnsupportedOptionsAreNamed) {
-  const std::string message = message_of<NotImplementedError>(
-      [&] { read("Dense", R"({"name": "head", "units": 1, "lora_rank": 4})"); });
-  EXPECT_THAT(message, HasSubstr("head"));
+  const std::string message = message_of<NotImplementedError>([&] {
+    read("Embedding", R"({"name": "table", "input_dim": 3, "output_dim": 1, "lora_rank": 4})");
+  });
+  EXPECT_THAT(message, HasSubstr("table"));
   EXPECT_THAT(message, HasSubstr("lora_rank"));
-  EXPECT_THROW(read("BatchNormalization", R"({"synchronized": true})"), NotImplementedError);
+  EXPECT_THROW(read("BatchNormalization", R"({"virtual_batch_size": 4})"), NotImplementedError);
+}
+
+// Older versions of Keras reject them.
+TEST(KerasKeysTest, NewKeysAreWrittenIfTheyHaveAnEffect) {
+  const auto written = [](const char* class_name, const char* config) {
+    return layers::serialize(*read(class_name, config))["config"];
+  };
+  const Config usual = written("BatchNormalization", R"({"renorm_momentum": 0.5})");
+  for (const char* key : {"synchronized", "renorm", "renorm_clipping", "renorm_momentum"}) {
+    EXPECT_EQ(usual.find(key), nullptr) << key;
+  }
+  const Config renorm =
+      written("BatchNormalization", R"({"renorm": true, "renorm_momentum": 0.5})");
+  EXPECT_EQ(renorm["renorm"], Config(true));
+  EXPECT_EQ(renorm["renorm_momentum"], Config(0.5));
+  const Config heads =
+      written("MultiHeadAttention", R"({"num_heads": 1, "key_dim": 2, "sliding_window": 3})");
+  EXPECT_EQ(heads["sliding_window"], Config(3));
+  EXPECT_EQ(heads.find("use_gate"), nullptr);
+  EXPECT_EQ(written("Dense", R"({"units": 1})").find("quantization_config"), nullptr);
 }
 
 TEST(KerasKeysTest, NamesThatOnlyKeras2HasAreRead) {
