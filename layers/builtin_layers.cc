@@ -146,6 +146,7 @@
   X(STFTSpectrogramLayer) \
   X(StringLookupLayer) \
   X(SubtractLayer) \
+  X(TernaryDenseLayer) \
   X(TextVectorizationLayer) \
   X(TimeDistributedLayer) \
   X(TPUEmbeddingLayer) \

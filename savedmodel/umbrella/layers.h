@@ -17,6 +17,7 @@
 #include <keel/layers/core/lambda.h>
 #include <keel/layers/core/projection.h>
 #include <keel/layers/core/reversible_embedding.h>
+#include <keel/layers/core/ternary_dense.h>
 #include <keel/layers/functional/clone_model.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>

@@ -29,7 +29,8 @@ KerasSection layers() {
               "MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN ReLU "
               "RepeatVector Rescaling Reshape ReversibleEmbedding SeparableConv1D SimpleRNN "
               "SimpleRNNCell Softmax SpatialDropout1D SpectralNormalization StackedRNNCells "
-              "StringLookup Subtract TextVectorization TimeDistributed UnitNormalization "
+              "StringLookup Subtract TernaryDense TextVectorization TimeDistributed "
+              "UnitNormalization "
               "UpSampling1D ZeroPadding1D")},
        {"for data of two or three spatial dimensions",
         words("AdaptiveAveragePooling2D AdaptiveAveragePooling3D AdaptiveMaxPooling2D "
