@@ -73,7 +73,6 @@ struct AttentionOptions {
   // without bias and soft cap. If set with them, the call throws ValueError.
   std::optional<bool> flash_attention = {};
   std::optional<double> attn_logits_soft_cap = {};  // c: products z become c tanh(z / c)
-  std::optional<bool> flash_attention = {};         // accepted; the results are the same
 };
 // Returns softmax(query . key) . value for query [batch, queries, heads, dim] and key and value
 // [batch, keys, heads, dim].
