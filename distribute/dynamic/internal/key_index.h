@@ -42,8 +42,8 @@ class KeyIndex {
     const Table& table = tables_[key_shard(hash)];
     if (!table.slots.empty()) __builtin_prefetch(&table.slots[home(table, tag_of(hash))]);
   }
-  // Returns the position of the first key that find() will compare, or kNone if there is none in the
-  // memory that prefetch() has loaded.
+  // Returns the position of the first key that find() will compare, or kNone if there is none in
+  // the memory that prefetch() has loaded.
   uint32_t first_candidate(uint64_t hash) const {
     const Table& table = tables_[key_shard(hash)];
     if (table.slots.empty()) return kNone;
