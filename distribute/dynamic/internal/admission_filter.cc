@@ -11,6 +11,7 @@ AdmissionFilter<Key>::AdmissionFilter(const Admission& admission) : admission_(a
   if (admission.kind == Admission::Kind::kCount && admission.occurrences == 1) {
     admission_.kind = Admission::Kind::kAlways;
   }
+  if (admission.counts.window > 0) pending_.track_expiry();
   if (admission.kind == Admission::Kind::kSketch) sketch_.emplace(admission.cells.width);
 }
 
@@ -61,9 +62,7 @@ template <class Key>
 void AdmissionFilter<Key>::end_update(int64_t update, int64_t now, double headroom) {
   const auto [window, max_pending] = admission_.counts;
   if (window > 0) {
-    for (const uint32_t position : pending_.positions()) {
-      if (now - pending_.use(position).last >= window) pending_.remove(position);
-    }
+    for (const uint32_t position : pending_.take_expired(now - window)) pending_.remove(position);
   }
   if (max_pending > 0 && pending_.size() > max_pending) {
     const auto free = static_cast<int64_t>(std::floor(headroom * static_cast<double>(max_pending)));

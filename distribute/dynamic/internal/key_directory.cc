@@ -27,6 +27,7 @@ uint32_t KeyDirectory<Key>::add(const Key& key, uint64_t hash, const KeyUse& use
     free_.pop_back();
   }
   ++size_;
+  if (tracks_expiry_) expiry_.add(position, use.last);
   return position;
 }
 
@@ -45,6 +46,7 @@ void KeyDirectory<Key>::clear() {
   keys_.clear();
   uses_.clear();
   free_.clear();
+  expiry_.clear();
   size_ = limit_ = 0;
 }
 

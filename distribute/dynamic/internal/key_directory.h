@@ -10,13 +10,14 @@
 #include <vector>
 
 #include <keel/distribute/dynamic/internal/chunked_array.h>
+#include <keel/distribute/dynamic/internal/expiry_queue.h>
 #include <keel/distribute/dynamic/internal/key_index.h>
 
 namespace keel::distribute {
 
 // What a directory knows about a key.
 struct KeyUse {
-  static constexpr int64_t kFree = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kFree = ExpiryQueue::kNone;
   int64_t last = kFree;  // time of the last occurrence; kFree: the position has no key
   int64_t born = 0;      // time when the key was added
   uint32_t count = 0;    // occurrences; saturates
@@ -73,6 +74,13 @@ class KeyDirectory {
   // std::bad_alloc, the directory is unchanged.
   uint32_t add(const Key& key, uint64_t hash, const KeyUse& use);
   uint32_t add(const Key& key, const KeyUse& use) { return add(key, key_hash(key), use); }
+  // Lets take_expired() find keys. Call it while there are no keys.
+  void track_expiry() { tracks_expiry_ = true; }
+  // Returns the positions of the keys whose last occurrence was at `limit` or before, in no
+  // particular order. The caller must remove them.
+  std::vector<uint32_t> take_expired(int64_t limit) {
+    return expiry_.take_expired(limit, [this](uint32_t position) { return uses_[position].last; });
+  }
   // Removes the key at a position.
   void remove(uint32_t position);
   void clear();
@@ -107,6 +115,8 @@ class KeyDirectory {
   ChunkedArray<KeyUse> uses_;
   std::vector<uint32_t> free_;  // positions without a key, below limit_
   int64_t size_ = 0, limit_ = 0;
+  bool tracks_expiry_ = false;
+  ExpiryQueue expiry_;
 };
 
 extern template class KeyDirectory<int64_t>;

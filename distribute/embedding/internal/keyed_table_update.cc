@@ -11,6 +11,7 @@ namespace keel::distribute {
 template <class Key>
 KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions& options)
     : KeyedTable(options), filter_(options.dynamic.admission) {
+  if (options.dynamic.eviction.options.ttl > 0) directory_.track_expiry();
   shard_.set_rounding_numbers([this](int64_t row) {
     return row < first_key_row() ? kernels::mixed_key(2, static_cast<uint64_t>(row - 1))
                                  : stream_key(directory_.key(row - first_key_row()));
@@ -263,7 +264,8 @@ void KeyedTableOf<Key>::finish_update() {
   const int64_t ended = statistics_.updates + 1;
   if (ended % options.interval == 0) {
     if (options.ttl > 0) {
-      remove(expired(options.ttl, now), EvictionReason::kTtl, statistics_.evicted_ttl);
+      remove(directory_.take_expired(now - options.ttl), EvictionReason::kTtl,
+             statistics_.evicted_ttl);
     }
     if (options.min_l2_norm > 0) {
       remove(below_norm(options.min_l2_norm, admitted_), EvictionReason::kNorm,

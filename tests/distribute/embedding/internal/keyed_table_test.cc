@@ -47,6 +47,20 @@ std::vector<std::shared_ptr<KeyedLookup>> look_up(KeyedTable& table, const Batch
   return out;
 }
 
+// Looks up and updates without changing rows.
+void admit(KeyedTable& table, const std::vector<int64_t>& keys) {
+  const auto lookups = look_up(table, {keys}, true);
+  table.plan_update(lookups);
+  table.commit_update();
+  table.finish_update();
+}
+
+std::vector<int64_t> consecutive_keys(int64_t first, int64_t n) {
+  std::vector<int64_t> out(n);
+  for (int64_t i = 0; i < n; ++i) out[i] = first + i;
+  return out;
+}
+
 // Adds 0.25 to a row for each occurrence.
 void update(KeyedTable& table, std::span<const std::shared_ptr<KeyedLookup>> lookups) {
   table.plan_update(lookups);
@@ -328,12 +342,6 @@ TEST(KeyedTableTest, D061InitialRowsDoNotDependOnHistory) {
   std::vector<int64_t> keys(20'000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int64_t>(i * 7919 % 20'000);
   // Without row updates, rows keep their initial values.
-  const auto admit = [](KeyedTable& table, const std::vector<int64_t>& of) {
-    const auto lookups = look_up(table, {of}, true);
-    table.plan_update(lookups);
-    table.commit_update();
-    table.finish_update();
-  };
   admit(*all, keys);
   std::ranges::reverse(keys);
   for (size_t first = 0; first < keys.size(); first += 400) {
@@ -343,6 +351,39 @@ TEST(KeyedTableTest, D061InitialRowsDoNotDependOnHistory) {
   EXPECT_EQ(some->statistics().size, 500 - 25 + 0);
   const Tensor left = some->keys();
   EXPECT_EQ(some->read(0, left).to_vector<float>(), all->read(0, left).to_vector<float>());
+}
+
+TEST(KeyedTableTest, D110GrowthMovesNoRow) {
+  const auto table = make_keyed({});
+  admit(*table, consecutive_keys(0, 10));
+  const float* const before = table->shard().row(1);
+  for (int64_t first = 10; first < 1'000'000; first += 90'000) {
+    admit(*table, consecutive_keys(first, 90'000));
+  }
+  EXPECT_EQ(table->shard().row(1), before);
+  EXPECT_EQ(table->read(0, keys_of({7})).item<float>(), 7);
+  EXPECT_EQ(table->read(0, keys_of({900'000})).item<float>(), 900'000);
+}
+
+TEST(KeyedTableTest, D111TheMemoryOfABoundedTableIsConstant) {
+  const auto table =
+      make_keyed({.capacity = 1000,
+                  .admission = Admission::count(2, {.window = 4, .max_pending = 2000}),
+                  .eviction = Eviction::lru({.ttl = 50})});
+  const auto bytes = [&] {
+    const DynamicTableMemory memory = table->memory();
+    return memory.rows + memory.index + memory.pending + memory.sketch;
+  };
+  int64_t before = 0;
+  for (int64_t step = 0; step < 600; ++step) {
+    // Each key occurs in two steps, so that all of them are admitted.
+    admit(*table, consecutive_keys(step * 250, 500));
+    if (step == 300) before = bytes();
+  }
+  // Tables of the index may still grow once, because the shards of keys vary in size.
+  EXPECT_LT(static_cast<double>(bytes()), 1.1 * static_cast<double>(before));
+  EXPECT_LE(table->statistics().size, 1000);
+  EXPECT_GT(table->statistics().admitted, 100'000);
 }
 
 TEST(KeyedTableTest, D083EraseOverwritesTheMemory) {
