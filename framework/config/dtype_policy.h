@@ -61,7 +61,8 @@ class DTypePolicy {
   // (ValueError otherwise).
   DTypePolicy with_int8_weights() const;
   DTypePolicy with_int4_weights(int64_t block_size) const;  // See with_int8_weights().
-  operator DType() const { return variables_; }             // NOLINT: implicit
+  // Returns the dtype of the variables.
+  operator DType() const { return variables_; }  // NOLINT: implicit
 
   friend bool operator==(const DTypePolicy&, const DTypePolicy&) = default;
   // Returns true if `a` is the policy with dtype `b` for everything.

@@ -87,8 +87,9 @@ class GroupedQueryAttentionLayer final : public OptionsLayer<GroupedQueryAttenti
 };
 
 namespace layers {
-// Handles to the layer; GroupQueryAttention is Keras's name.
+// A handle to the layer.
 using GroupedQueryAttention = LayerHandle<GroupedQueryAttentionLayer>;
+// The same, under Keras's name.
 using GroupQueryAttention = GroupedQueryAttention;
 }  // namespace layers
 

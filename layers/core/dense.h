@@ -25,7 +25,8 @@ struct DenseOptions {
   std::optional<int64_t> lora_rank = {};  // adapts the kernel by matrices of this rank
   std::optional<double> lora_alpha = {};  // factor of their product, times lora_rank
   std::optional<KernelQuantization> quantization_config = {};  // see ProjectionLayer::quantize()
-  static constexpr bool kQuantizes = true, kQuantizesToInt4 = true;  // dtypes of the policy
+  static constexpr bool kQuantizes = true;                     // the dtype policy may be int8
+  static constexpr bool kQuantizesToInt4 = true;               // the dtype policy may be int4
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -105,7 +106,8 @@ struct EinsumDenseOptions {
   std::optional<int64_t> lora_rank = {};  // adapts the kernel by matrices of this rank
   std::optional<double> lora_alpha = {};  // factor of their product, times lora_rank
   std::optional<KernelQuantization> quantization_config = {};  // see ProjectionLayer::quantize()
-  static constexpr bool kQuantizes = true, kQuantizesToInt4 = true;  // dtypes of the policy
+  static constexpr bool kQuantizes = true;                     // the dtype policy may be int8
+  static constexpr bool kQuantizesToInt4 = true;               // the dtype policy may be int4
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

@@ -95,7 +95,9 @@ class ProjectionLayer : public TensorLayer {
   // Creates the weights; a bias if `bias` is set.
   void build_projection(int input_rank, const Shape& kernel, const std::optional<Shape>& bias);
 
+  // True if the kernel is stored as codes.
   bool is_quantized() const { return dtype_policy().quantized_weights(); }
+  // True if matrices of low rank adapt the kernel.
   bool has_lora() const { return static_cast<bool>(lora_a_); }
   // Returns the float kernel, with the product of the LoRA matrices. Must not be called if
   // quantized.

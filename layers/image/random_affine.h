@@ -134,10 +134,13 @@ class RandomAffineLayer final : public OptionsLayer<OptionsType, AugmentationLay
   bool moves_pixels() const override { return true; }
 };
 
-// The layers that move pixels by an affine map.
+// Rotates images; see RandomAffineLayer.
 using RandomRotationLayer = RandomAffineLayer<"RandomRotation", RandomRotationOptions>;
+// Shifts images; see RandomAffineLayer.
 using RandomTranslationLayer = RandomAffineLayer<"RandomTranslation", RandomTranslationOptions>;
+// Scales images; see RandomAffineLayer.
 using RandomZoomLayer = RandomAffineLayer<"RandomZoom", RandomZoomOptions>;
+// Shears images; see RandomAffineLayer.
 using RandomShearLayer = RandomAffineLayer<"RandomShear", RandomShearOptions>;
 
 namespace layers {

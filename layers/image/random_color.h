@@ -60,14 +60,21 @@ class RandomColorLayer final : public OptionsLayer<RandomColorOptions, Augmentat
   Tensor clipped(const Tensor& images) const;
 };
 
-// The layers that change colors by a factor.
+// Changes the brightness; see RandomColorLayer.
 using RandomBrightnessLayer = RandomColorLayer<"RandomBrightness">;
+// Changes the contrast; see RandomColorLayer.
 using RandomContrastLayer = RandomColorLayer<"RandomContrast">;
+// Changes the hue; see RandomColorLayer.
 using RandomHueLayer = RandomColorLayer<"RandomHue">;
+// Changes the sign of colors; see RandomColorLayer.
 using RandomInvertLayer = RandomColorLayer<"RandomInvert">;
+// Changes the saturation; see RandomColorLayer.
 using RandomSaturationLayer = RandomColorLayer<"RandomSaturation">;
+// Changes the sharpness; see RandomColorLayer.
 using RandomSharpnessLayer = RandomColorLayer<"RandomSharpness">;
+// Changes the number of color levels; see RandomColorLayer.
 using RandomPosterizationLayer = RandomColorLayer<"RandomPosterization">;
+// Changes the amount of color; see RandomColorLayer.
 using RandomColorDegenerationLayer = RandomColorLayer<"RandomColorDegeneration">;
 
 // Options of RandomGrayscale.

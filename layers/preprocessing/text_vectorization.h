@@ -33,8 +33,9 @@ class NgramWidths {
 Config encode(const NgramWidths& widths);
 void decode(const Config& config, NgramWidths& widths);
 
-// Functions of your own for the options standardize and split.
+// A function of your own for the option standardize.
 using StandardizeFunction = std::function<std::string(const std::string& text)>;
+// A function of your own for the option split.
 using SplitFunction = std::function<std::vector<std::string>(const std::string& text)>;
 // Make TextVectorization accept the name of a function, for example "clean" or "Package>clean".
 // Files hold the name, as those of Keras hold the name of a Python function. A function of the same

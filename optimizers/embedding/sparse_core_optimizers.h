@@ -17,9 +17,9 @@ namespace keel::tpu {
 // of v.
 struct LaProp {
   LearningRate learning_rate = 0.001;
-  double b1 = 0.9;   // in [0, 1)
-  double b2 = 0.95;  // in [0, 1)
-  double eps = 1e-30;
+  double b1 = 0.9;                // in [0, 1)
+  double b2 = 0.95;               // in [0, 1)
+  double eps = 1e-30;             // added to the squared gradient, > 0
   double initial_slot_value = 0;  // of both slots, >= 0
   // The number of completed steps, from 0: a function that is called before each step. Unset: d is
   // b2.
