@@ -147,6 +147,12 @@ class Rewriter {
       refuse(feature,
              "invalid ids are dropped or replaced, which Keras's Embedding does not support");
     }
+    if (feature.config.table->dynamic) {
+      throw NotImplementedError("save_model for Keras: TPUEmbedding '", feature.layer.name(),
+                                "', feature '", feature.path, "': table '",
+                                feature.config.table->name,
+                                "' has dynamic ids, which files for Keras do not support yet");
+    }
     if (feature.ids.layout() == Layout::kRagged) {
       refuse(feature, "rows of any number of ids (ragged) have no layer in Keras");
     }
