@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/update_rule.h>
@@ -25,6 +26,7 @@ struct Entry {
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;
   std::optional<StateEntry::Rows> rows = {};
+  bool any_rows = false;
 };
 
 // A variable that an optimizer may keep slots for.
@@ -40,7 +42,8 @@ Entry stored_as(std::string key, const StateEntry& entry) {
           .required = entry.kind == StateEntry::Kind::kWeight,
           .get = entry.get,
           .set = entry.set,
-          .rows = entry.rows};
+          .rows = entry.rows,
+          .any_rows = entry.any_rows};
 }
 
 std::vector<Entry> model_entries(const CheckpointItems& items) {
@@ -202,7 +205,10 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
 }
 
 void check_spec(const std::string& path, const Entry& entry, const TensorSpec& found) {
-  if (found.shape != entry.spec.shape || found.dtype != entry.spec.dtype) {
+  const bool ignores_rows =
+      entry.any_rows && found.shape.rank() > 0 && found.shape.rank() == entry.spec.shape.rank();
+  const Shape wanted = ignores_rows ? entry.spec.shape.with(0, found.shape[0]) : entry.spec.shape;
+  if (found.shape != wanted || found.dtype != entry.spec.dtype) {
     throw ValueError("Checkpoint.restore: ", entry.key, " must be ", entry.spec.dtype,
                      entry.spec.shape, ", but ", path, " has ", found.dtype, found.shape);
   }
@@ -260,6 +266,12 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                                [&] { opened.emplace(path); });
   const CheckpointReader& file = *opened;
   Index index = file.index();
+  // Gives tables with dynamic ids the slots that the file may hold.
+  for (const Trained& t : trained_variables(items_)) {
+    if (VariableStorage(t.variable).keyed_rows() == nullptr || items_.optimizers.size() != 1)
+      continue;
+    items_.optimizers.begin()->second->build({t.variable});
+  }
   std::vector<Entry> entries = model_entries(items_);
   std::ranges::move(embedding_entries(items_), std::back_inserter(entries));
   std::ranges::move(slots_to_restore(items_, index), std::back_inserter(entries));
@@ -274,6 +286,11 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
       status.missing.push_back(entry.key);
       if (entry.required) missing_weights.push_back(entry.key);
       continue;
+    }
+    if (!entry.any_rows && index.contains(entry.key + "/keys") &&
+        index.contains(entry.key + "/state")) {
+      throw ValueError("Checkpoint.restore: ", entry.key, " is a table with a vocabulary, but ",
+                       path, " has a table with dynamic ids; set TableConfig::dynamic");
     }
     check_spec(path, entry, found->second.spec);
     assignments.push_back(&entry);

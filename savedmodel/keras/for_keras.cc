@@ -141,6 +141,12 @@ class Rewriter {
   }
 
   Tensor look_up(const Feature& feature) {
+    if (feature.config.table->dynamic) {
+      throw NotImplementedError("save_model for Keras: TPUEmbedding '", feature.layer.name(),
+                                "', feature '", feature.path, "': table '",
+                                feature.config.table->name,
+                                "' has dynamic ids, which files for Keras do not support yet");
+    }
     return feature.ids.layout() == Layout::kDense ? look_up_dense(feature) : pool(feature);
   }
 

@@ -62,6 +62,13 @@ class Walk {
 
   void add_own(const Layer& layer, const std::string& path) {
     std::vector<StateEntry> weights = layer.state_entries();
+    for (const StateEntry& entry : weights) {
+      if (entry.any_rows) {
+        throw NotImplementedError("Layer ", layer.name(), ": '", entry.name,
+                                  "' is a part of a table with dynamic ids, which model files do "
+                                  "not support yet; use a Checkpoint");
+      }
+    }
     std::erase_if(weights,
                   [](const StateEntry& entry) { return entry.kind != StateEntry::Kind::kWeight; });
     if (const auto* inside = dynamic_cast<const WeightAttributes*>(&layer)) {

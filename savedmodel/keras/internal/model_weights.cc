@@ -45,6 +45,11 @@ class Collector {
   void add_own(const Layer& layer, const std::string& prefix) {
     for (StateEntry& entry : layer.state_entries()) {
       if (entry.kind != StateEntry::Kind::kWeight) continue;
+      if (entry.any_rows) {
+        throw NotImplementedError("Layer ", layer.name(), ": '", entry.name,
+                                  "' is a part of a table with dynamic ids, which model files do "
+                                  "not support yet; use a Checkpoint");
+      }
       std::string name = file_name(prefix + entry.name);
       for (int i = 1; !names_.insert(name).second; ++i) {
         name = file_name(prefix + entry.name + "_" + std::to_string(i));

@@ -1,0 +1,258 @@
+// Checkpoints of tables with dynamic ids, in engines and as variables.
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace keel::dynamic_checkpoint_test {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_support::message_of;
+using testing_support::TemporaryFolder;
+
+constexpr int kCpu = 0;
+
+OptimizerHandle adagrad() { return optimizers::Adagrad({.learning_rate = 0.1}); }
+
+DynamicVocabulary usual(KeyType key) {
+  return {.key = key,
+          .capacity = 12,
+          .headroom = 0,
+          .admission = Admission::count(2, {.max_pending = 9}),
+          .eviction = Eviction::lfu({.ttl = 9}),
+          .not_admitted = NotAdmitted::hashed(2)};
+}
+
+// Trains a table under a strategy of so many hosts with two cores each; kCpu: as a variable.
+class Training {
+ public:
+  Training(int hosts, const DynamicVocabulary& dynamic,
+           const OptimizerHandle& optimizer = adagrad(), int64_t dim = 3)
+      : strings_(dynamic.key == KeyType::kString),
+        strategy_(
+            hosts == kCpu
+                ? std::unique_ptr<distribute::Strategy>(std::make_unique<distribute::CPUStrategy>())
+                : std::make_unique<distribute::TPUStrategy>(
+                      distribute::TPUStrategyOptions{.num_hosts = hosts, .num_cores = 2 / hosts})),
+        scope_(strategy_->scope()),
+        optimizer_(optimizer),
+        table_(make_table({.dim = dim, .name = "items", .dynamic = dynamic})) {
+    layer_.emplace(TPUEmbeddingOptions{.feature_config = FeatureConfig{.table = table_},
+                                       .optimizer = optimizer_});
+    const TensorSpec spec = {.shape = {kUnknown, kUnknown},
+                             .dtype = strings_ ? DType::kString : DType::kInt64,
+                             .layout = Layout::kRagged};
+    (*layer_)->build(Specs(spec));
+  }
+
+  // Replica r of R has samples r * 4 / R ... of four.
+  void step(uint64_t number) {
+    strategy_->run([&] {
+      const ReplicaContext* const context = current_replica_context();
+      const int replicas = context == nullptr ? 1 : context->replicas;
+      const int replica = context == nullptr ? 0 : context->replica;
+      const TensorLike batch =
+          samples(number, replica * 4 / replicas, (replica + 1) * 4 / replicas);
+      GradientTape tape;
+      const Tensor found = (*layer_)(Tensors(batch)).tensor();
+      const auto variables = (*layer_)->trainable_variables();
+      const Tensor loss = ops::sum(ops::square(found) + found);
+      optimizer_->apply_gradients(tape.gradient(loss, variables), variables);
+    });
+  }
+  void steps(uint64_t first, uint64_t end) {
+    for (uint64_t number = first; number < end; ++number) step(number);
+  }
+
+  Checkpoint checkpoint() const {
+    return Checkpoint({.model = *layer_, .optimizers = {{"optimizer", optimizer_}}});
+  }
+  DynamicTable table() const { return (*layer_)->dynamic_table(table_); }
+
+ private:
+  TensorLike samples(uint64_t number, int first, int end) const {
+    std::mt19937_64 random(number);
+    std::vector<std::vector<int64_t>> ids(4);
+    std::vector<std::vector<std::string>> words(4);
+    for (int s = 0; s < 4; ++s) {
+      for (int i = 0; i < 3; ++i) {
+        ids[s].push_back(static_cast<int64_t>(random() % 20));
+        words[s].push_back("w" + std::to_string(ids[s].back()));
+      }
+    }
+    if (strings_) {
+      return RaggedTensor::from_rows(
+          std::vector<std::vector<std::string>>(words.begin() + first, words.begin() + end));
+    }
+    return RaggedTensor::from_rows(
+        std::vector<std::vector<int64_t>>(ids.begin() + first, ids.begin() + end));
+  }
+
+  const bool strings_;
+  const std::unique_ptr<distribute::Strategy> strategy_;
+  const distribute::Strategy::Scope scope_;
+  const OptimizerHandle optimizer_;
+  const Table table_;
+  std::optional<layers::TPUEmbedding> layer_;
+};
+
+template <class T>
+void expect_same(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.to_vector<T>(), b.to_vector<T>());
+}
+
+// Expects equal bits of everything but the names of slots.
+void expect_same(const DynamicTableState& a, const DynamicTableState& b) {
+  if (a.keys.dtype() == DType::kString) {
+    expect_same<std::string>(a.keys, b.keys);
+    expect_same<std::string>(a.pending_keys, b.pending_keys);
+  } else {
+    expect_same<int64_t>(a.keys, b.keys);
+    expect_same<int64_t>(a.pending_keys, b.pending_keys);
+  }
+  expect_same<float>(a.rows, b.rows);
+  expect_same<int64_t>(a.count, b.count);
+  expect_same<int64_t>(a.last, b.last);
+  expect_same<int64_t>(a.born, b.born);
+  expect_same<int64_t>(a.pending_count, b.pending_count);
+  expect_same<int64_t>(a.pending_last, b.pending_last);
+  expect_same<float>(a.fallback, b.fallback);
+  EXPECT_EQ(a.sketch, b.sketch);
+  EXPECT_EQ(a.statistics, b.statistics);
+  ASSERT_EQ(a.slots.size(), b.slots.size());
+  for (auto i = a.slots.begin(), j = b.slots.begin(); i != a.slots.end(); ++i, ++j) {
+    expect_same<float>(i->second, j->second);
+  }
+  for (auto i = a.fallback_slots.begin(), j = b.fallback_slots.begin(); i != a.fallback_slots.end();
+       ++i, ++j) {
+    expect_same<float>(i->second, j->second);
+  }
+}
+
+TEST(DynamicCheckpointTest, D090RestoringContinuesWithTheBitsOfAnUninterruptedRun) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  for (const KeyType key : {KeyType::kInt64, KeyType::kString}) {
+    for (const int hosts : {kCpu, 1, 2}) {
+      SCOPED_TRACE(str(hosts, ' ', static_cast<int>(key)));
+      set_random_seed(4);
+      Training whole(hosts, usual(key));
+      whole.steps(0, 8);
+      whole.checkpoint().write(path, 8);
+      whole.steps(8, 16);
+      set_random_seed(99);  // the saved stream continues, not that of the new program
+      Training restored(hosts, usual(key));
+      restored.checkpoint().restore(path).assert_consumed();
+      restored.steps(8, 16);
+      expect_same(restored.table().state(), whole.table().state());
+    }
+  }
+}
+
+TEST(DynamicCheckpointTest, D090SketchesAndEmptyTablesAreSaved) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  const DynamicVocabulary dynamic = {.admission = Admission::sketch(3, {.width = 4}),
+                                     .not_admitted = NotAdmitted::zero()};
+  for (const uint64_t steps : {0, 1, 6}) {
+    Training saved(1, dynamic), restored(1, dynamic);
+    saved.steps(0, steps);
+    saved.checkpoint().write(path, 0);
+    restored.checkpoint().restore(path).assert_consumed();
+    expect_same(restored.table().state(), saved.table().state());
+  }
+}
+
+TEST(DynamicCheckpointTest, D095EnginesAndVariablesReadEachOthersCheckpoints) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  for (const bool from_engine : {false, true}) {
+    Training from(from_engine ? 1 : kCpu, usual(KeyType::kInt64));
+    from.steps(0, 6);
+    from.checkpoint().write(path, 0);
+    Training to(from_engine ? kCpu : 1, usual(KeyType::kInt64));
+    to.checkpoint().restore(path);
+    expect_same(to.table().state(), from.table().state());
+    to.steps(6, 9);
+  }
+}
+
+TEST(DynamicCheckpointTest, D092OptionsMayChange) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  Training saved(1, usual(KeyType::kInt64));
+  saved.steps(0, 8);
+  saved.checkpoint().write(path, 0);
+  const DynamicTableState before = saved.table().state();
+  ASSERT_GT(before.keys.size(), 4);
+  ASSERT_GT(before.pending_keys.size(), 0);
+
+  DynamicVocabulary smaller = usual(KeyType::kInt64);
+  smaller.capacity = 4;
+  smaller.admission = Admission::count(3);
+  Training fewer(1, smaller);
+  fewer.checkpoint().restore(path);
+  const DynamicTableState after = fewer.table().state();
+  EXPECT_EQ(after.keys.size(), 4);
+  EXPECT_EQ(after.statistics.evicted_capacity,
+            before.statistics.evicted_capacity + before.keys.size() - 4);
+  EXPECT_EQ(after.pending_keys.size(), before.pending_keys.size());
+
+  DynamicVocabulary other = usual(KeyType::kInt64);
+  other.admission = Admission::always();
+  other.not_admitted = NotAdmitted::hashed(3, "ones");
+  Training changed(1, other);
+  changed.checkpoint().restore(path);
+  EXPECT_EQ(changed.table().state().pending_keys.size(), 0);
+  EXPECT_THAT(changed.table().state().fallback.to_vector<float>(),
+              ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 1));
+}
+
+TEST(DynamicCheckpointTest, D093OtherKindsOfTablesAreRejected) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  Training saved(1, usual(KeyType::kInt64));
+  saved.steps(0, 8);
+  saved.checkpoint().write(path, 0);
+  const auto expect_refused = [&](const DynamicVocabulary& dynamic, int64_t dim,
+                                  const std::string& part) {
+    Training other(1, dynamic, adagrad(), dim);
+    EXPECT_THAT(message_of<ValueError>([&] { other.checkpoint().restore(path); }), HasSubstr(part));
+    EXPECT_EQ(other.table().size(), 0);
+  };
+  expect_refused(usual(KeyType::kString), 3, "items/keys");
+  expect_refused(usual(KeyType::kInt64), 4, "items");
+  DynamicVocabulary full = usual(KeyType::kInt64);
+  full.eviction = Eviction::none();
+  full.capacity = 2;
+  expect_refused(full, 3, "capacity 2");
+}
+
+TEST(DynamicCheckpointTest, OneOptimizerOfAnyClassHasItsSlotsInTheTable) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  const auto adam = [] { return optimizers::Adam({.learning_rate = 0.01}); };
+  Training whole(kCpu, usual(KeyType::kInt64), adam());
+  whole.steps(0, 5);
+  whole.checkpoint().write(path, 0);
+  whole.steps(5, 9);
+  Training restored(kCpu, usual(KeyType::kInt64), adam());
+  restored.checkpoint().restore(path).assert_consumed();
+  restored.steps(5, 9);
+  expect_same(restored.table().state(), whole.table().state());
+}
+
+}  // namespace keel::dynamic_checkpoint_test
