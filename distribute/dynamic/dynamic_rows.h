@@ -50,9 +50,12 @@ struct DynamicTableState {
   Tensor keys;                          // int64 or string [n]
   Tensor rows;                          // float32 [n, dim]
   std::map<std::string, Tensor> slots;  // by name, float32 [n, dim]
-  Tensor count, last, born;             // int64 [n]; see DynamicKeyInfo
+  Tensor count;                         // int64 [n]; for this and the next two see DynamicKeyInfo
+  Tensor last;                          // int64 [n]
+  Tensor born;                          // int64 [n]
   Tensor pending_keys;                  // int64 or string [m]: ids that are counted for admission
-  Tensor pending_count, pending_last;   // int64 [m]
+  Tensor pending_count;                 // int64 [m]: their occurrences
+  Tensor pending_last;                  // int64 [m]: the times of their last occurrences
   std::vector<uint8_t> sketch = {};     // its cells; empty without a sketch
   Tensor fallback;                      // float32 [k, dim]
   std::map<std::string, Tensor> fallback_slots;  // by name, float32 [k, dim]
