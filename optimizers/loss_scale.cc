@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
@@ -52,6 +53,15 @@ Gradient divided(const Gradient& gradient, float scale) {
   IndexedSlices out = gradient.slices();
   out.values = divide(out.values);
   return out;
+}
+
+// Writes a variable that the replicas share. They are all in the barrier of apply_gradients(), so
+// that none of them reads it now.
+template <class T>
+void write(const Variable& variable, T value) {
+  const VariableStorage storage(variable);
+  storage.make_unique();
+  storage.elements<T>()[0] = value;
 }
 
 Variable state_variable(Tensor initial, const std::string& optimizer, const char* name) {
@@ -132,9 +142,9 @@ void LossScaleOptimizer::update_scale(bool finite) const {
   const auto scale = static_cast<float>(dynamic_scale());
   const int64_t steps = step_counter_.read().item<int64_t>() + 1;
   const bool grows = finite && steps >= options_.dynamic_growth_steps;
-  step_counter_.assign(Tensor::scalar<int64_t>(finite && !grows ? steps : 0));
-  if (!finite) dynamic_scale_.assign(Tensor::scalar(scale / 2));
-  if (grows) dynamic_scale_.assign(Tensor::scalar(scale * 2));
+  write(step_counter_, finite && !grows ? steps : int64_t{0});
+  if (!finite) write(dynamic_scale_, scale / 2);
+  if (grows) write(dynamic_scale_, scale * 2);
 }
 
 std::vector<Variable> LossScaleOptimizer::wrapper_variables() const {

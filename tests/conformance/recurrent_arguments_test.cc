@@ -73,7 +73,7 @@ TEST_P(RecurrentArgumentsTest, AreAcceptedAndHaveTheSameDefaults) {
   Config given;
   ASSERT_NO_THROW(given = layers::serialize(*layers::deserialize(object(name, all)))["config"]);
   for (const auto& [key, value] : given.entries()) {
-    if (key == "name" || value.is_dict()) continue;
+    if (key == "name" || key == "cells" || value.is_dict()) continue;  // names are numbered
     EXPECT_EQ(to_json(value), to_json(written[key])) << key;
   }
 }

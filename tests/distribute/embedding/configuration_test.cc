@@ -2,6 +2,7 @@
 #include <keel/distribute/embedding/configuration.h>
 
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -274,7 +275,10 @@ TEST(EngineConfigurationTest, InconsistentNumbersAreErrors) {
   EXPECT_TRUE(refused([](C& c) { c.tables[0].learning_rate_tag = -1; }));
   EXPECT_TRUE(refused([](C& c) { c.tables[0].quantization = Quantization{.num_buckets = 1}; }));
   EXPECT_TRUE(refused([](C& c) { c.tables[0].quantization = Quantization{.num_buckets = 2}; }));
-  EXPECT_TRUE(refused([](C& c) { c.tables[0].update.rule = all_rules().back().second; }));
+  // FrequencyEstimator requires rows of one element.
+  const std::vector<std::pair<std::string, Rule>> all = all_rules();
+  const std::map<std::string, Rule> rules(all.begin(), all.end());
+  EXPECT_TRUE(refused([&](C& c) { c.tables[0].update.rule = rules.at("frequency_estimator"); }));
 }
 
 TEST(EngineConfigurationTest, MalformedBytesAreErrors) {

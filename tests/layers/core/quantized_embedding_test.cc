@@ -7,6 +7,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/internal/quantizers.h>
+#include <keel/layers/activation/activation.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/sequential.h>
@@ -130,9 +131,9 @@ TEST(QuantizedEmbeddingTest, ItsConfigHasTheQuantizedPolicy) {
 
 TEST(QuantizedEmbeddingTest, OtherLayersRejectThePolicy) {
   EXPECT_THAT(message_of<NotImplementedError>([&] {
-                layers::Dense({.units = 1, .name = "head", .dtype = "int8_from_float32"});
+                layers::PReLU({.name = "head", .dtype = "int8_from_float32"});
               }),
-              HasSubstr("Dense 'head'"));
+              HasSubstr("PReLU 'head'"));
 }
 
 TEST(QuantizedEmbeddingTest, ScalesArePositiveAndFinite) {

@@ -29,9 +29,9 @@ TEST(QuantizedProjectionTest, TwoInt4CodesShareAByteAsInKeras) {
 }
 
 TEST(QuantizedProjectionTest, Int8HasAScaleForEachColumn) {
-  const Tensor kernel = Tensor::from<float>({1, -2, 0.5F, 4}, {2, 2});
+  const Tensor kernel = Tensor::from<float>({1, -1, 0.25F, 4}, {2, 2});
   const QuantizedKernel q = dense(2, 2).quantized(kernel, kInt8, "test");
-  EXPECT_EQ(q.codes.to_vector<int8_t>(), (Codes{127, -63, 64, 127}));  // 63.5 goes to the even 64
+  EXPECT_EQ(q.codes.to_vector<int8_t>(), (Codes{127, -32, 32, 127}));  // 31.75 goes to 32
   testing_support::expect_near(q.scale.to_vector<float>(), {127, 31.75}, {.relative = 1e-6});
 }
 
