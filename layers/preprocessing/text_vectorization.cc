@@ -1,6 +1,7 @@
 #include <keel/layers/preprocessing/text_vectorization.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -109,7 +110,7 @@ void check_text_options(const TextVectorizationOptions& options, const std::stri
   }
   const bool is_int = options.output_mode == "int";
   if (options.ngrams) {
-    const std::vector<int64_t>& widths = options.ngrams->values();
+    const std::vector<int64_t>& widths = options.ngrams->given();
     if (widths.empty() || std::ranges::any_of(widths, [](int64_t n) { return n < 1; })) {
       throw ValueError(caller, ": ngrams must be positive");
     }
@@ -172,13 +173,20 @@ void register_split_function(const std::string& name, SplitFunction function) {
   split_functions().add(name, std::move(function), "register_split_function");
 }
 
-NgramWidths::NgramWidths(int64_t n) : values_(std::max<int64_t>(n, 0)), is_list_(false) {
-  std::iota(values_.begin(), values_.end(), 1);
+std::vector<int64_t> NgramWidths::within(int64_t tokens) const {
+  std::vector<int64_t> out;
+  if (is_list_) {
+    std::ranges::copy_if(given_, std::back_inserter(out), [&](int64_t n) { return n <= tokens; });
+  } else {
+    // n comes from files and may be large.
+    out.resize(std::max<int64_t>(std::min(given_[0], tokens), 0));
+    std::iota(out.begin(), out.end(), 1);
+  }
+  return out;
 }
 
 Config encode(const NgramWidths& widths) {
-  if (widths.is_list()) return encode(widths.values());
-  return Config(static_cast<int64_t>(widths.values().size()));
+  return widths.is_list() ? encode(widths.given()) : Config(widths.given()[0]);
 }
 
 void decode(const Config& config, NgramWidths& widths) {
@@ -256,7 +264,7 @@ std::optional<int64_t> TextVectorizationLayer::fixed_length(const TensorSpec& sp
   const int64_t width = spec.shape.rank() < 2 ? 1 : spec.shape[-1];
   if (width == kUnknown || !options_.ngrams) return width;
   int64_t out = 0;
-  for (const int64_t n : options_.ngrams->values()) out += std::max<int64_t>(width - n + 1, 0);
+  for (const int64_t n : options_.ngrams->within(width)) out += width - n + 1;
   return out;
 }
 
@@ -281,7 +289,7 @@ std::vector<std::string> TextVectorizationLayer::tokens_of_text(
   std::vector<std::string> out;
   for (const std::string& part : text) out.push_back(standardize_ ? standardize_(part) : part);
   if (split_) out = split_(out[0]);
-  return options_.ngrams ? ngrams(out, options_.ngrams->values()) : out;
+  return options_.ngrams ? ngrams(out, options_.ngrams->within(std::ssize(out))) : out;
 }
 
 TextVectorizationLayer::Tokens TextVectorizationLayer::tokens_of(const TensorLike& texts) const {

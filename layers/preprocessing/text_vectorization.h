@@ -18,15 +18,17 @@ namespace keel {
 class NgramWidths {
  public:
   // Stores 1, 2, ..., n, or a list of widths in the order in which a text's n-grams are listed.
-  NgramWidths(int64_t n = 1);  // NOLINT: implicit
+  NgramWidths(int64_t n = 1) : given_{n}, is_list_(false) {}  // NOLINT: implicit
   NgramWidths(std::initializer_list<int64_t> widths) : NgramWidths(std::vector<int64_t>(widths)) {}
-  explicit NgramWidths(std::vector<int64_t> widths) : values_(std::move(widths)), is_list_(true) {}
+  explicit NgramWidths(std::vector<int64_t> widths) : given_(std::move(widths)), is_list_(true) {}
 
-  const std::vector<int64_t>& values() const { return values_; }  // 1, ..., n or the list
-  bool is_list() const { return is_list_; }                       // true if given as a list
+  const std::vector<int64_t>& given() const { return given_; }  // the list, or n alone
+  bool is_list() const { return is_list_; }                     // true if given as a list
+  // Returns the widths, in their order, that are not greater than this number of tokens.
+  std::vector<int64_t> within(int64_t tokens) const;
 
  private:
-  std::vector<int64_t> values_;
+  std::vector<int64_t> given_;
   bool is_list_;
 };
 // Converts to and from an integer or a list of integers.

@@ -87,6 +87,10 @@ TEST(TextVectorizationTest, NgramsJoinNeighboringTokens) {
       {.ngrams = 2, .vocabulary = {{"a", "b", "a b", "b a"}}, .ragged = true});
   EXPECT_THAT(layer(Tensors(strings({"a b b"}))).leaf().ragged().values.to_vector<int64_t>(),
               ElementsAre(2, 3, 3, 4, 1));
+  const TextVectorization all(
+      {.ngrams = int64_t{1} << 60, .vocabulary = {{"a b", "a"}}, .ragged = true});
+  EXPECT_THAT(all(Tensors(strings({"a b"}))).leaf().ragged().values.to_vector<int64_t>(),
+              ElementsAre(3, 1, 2));
   const TextVectorization pairs(
       {.split = {}, .ngrams = NgramWidths({2}), .vocabulary = {{"a b", "b b"}}});
   const Tensor y = pairs(strings({"a", "b", "b"}).reshaped({1, 3}));

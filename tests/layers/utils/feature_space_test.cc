@@ -14,6 +14,7 @@
 #include <keel/layers/registry.h>
 
 #include "tests/support/errors.h"
+#include "tests/support/layer_contract.h"
 #include "tests/support/tensors.h"
 
 namespace keel::feature_space_test {
@@ -21,9 +22,12 @@ namespace keel::feature_space_test {
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using testing_support::expect_layer_contract;
+using testing_support::float_spec;
 using testing_support::floats;
 using testing_support::ids;
 using testing_support::message_of;
+using testing_support::string_spec;
 using testing_support::strings;
 using utils::FeatureSpace;
 
@@ -236,6 +240,15 @@ TEST(FeatureSpaceTest, RejectsInvalidOptions) {
       rejected(
           {.features = {{"x", utils::feature(DType::kInt64, layers::Identity({}), "one_hot")}}}),
       HasSubstr("unknown number of categories"));
+}
+
+TEST(FeatureSpaceTest, MeetsTheContractOfLayers) {
+  expect_layer_contract(
+      {.class_name = "FeatureSpace",
+       .config = R"({"features": {"w": "string_hashed", "x": "float"},
+                                       "hashing_dim": 3})",
+       .inputs = Specs::dict({{"w", string_spec({2, 1})}, {"x", float_spec({2})}}),
+       .output = float_spec({2, 4})});
 }
 
 TEST(FeatureSpaceTest, RejectsInvalidData) {
