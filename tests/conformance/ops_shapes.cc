@@ -251,8 +251,9 @@ OpAdapters range_adapters() {
                               number_of(a, "axis", -1), a.dtype())};
        }},
       {"array", [](OpArguments& a) -> Results { return {K::array(from_nested(a), a.dtype())}; }},
-      {"convert_to_numpy", [](OpArguments& a) -> Results {
-         const Tensor x = a.x();
+      {"convert_to_numpy",
+       [](OpArguments& a) -> Results {
+         const Tensor x = a.tensor("x");
          return {Tensor::from(K::convert_to_numpy<float>(x), x.shape())};
        }},
       {"convert_to_tensor", [](OpArguments& a) -> Results {

@@ -115,8 +115,7 @@ TEST(MultiHeadAttentionTest, TheOutputHasTheMaskOfTheQuery) {
   const Tensors result = layer(Tensors::list({query, value}), {.return_attention_scores = true});
   EXPECT_EQ(result[0].tensor().mask().to_vector<bool>(), std::vector({false, true}));
   EXPECT_FALSE(result[1].tensor().mask());
-  const Tensors plain =
-      layer(Tensors::list({bare, value}), {.return_attention_scores = true});
+  const Tensors plain = layer(Tensors::list({bare, value}), {.return_attention_scores = true});
   EXPECT_EQ(result[1].tensor().to_vector<float>(), plain[1].tensor().to_vector<float>());
 }
 

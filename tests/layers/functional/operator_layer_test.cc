@@ -14,11 +14,13 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/expectations.h"
+#include "tests/support/layer_contract.h"
 #include "tests/support/tensors.h"
 
 namespace keel::operator_layer_test {
 
 using testing::HasSubstr;
+using testing_support::expect_layer_contract;
 using testing_support::expect_near;
 using testing_support::floats;
 using testing_support::message_of;
@@ -219,6 +221,14 @@ TEST(OperatorLayerTest, UnknownFunctionsAreRejectedByName) {
   EXPECT_THAT(message_of<ValueError>(
                   [] { graph({{"t", "clip_by_value", R"(["x", 0, 0, {"clip_value_min": 0}])"}}); }),
               HasSubstr("'x_max' is missing"));
+}
+
+TEST(OperatorLayerTest, Contract) {
+  expect_layer_contract({.class_name = "Operator",
+                         .config = R"({"function": "mean", "arguments": {
+                             "x": {"__tensor_number__": 0}, "axis": 1}})",
+                         .inputs = testing_support::float_spec({2, 3}),
+                         .output = testing_support::float_spec({2})});
 }
 
 }  // namespace keel::operator_layer_test
