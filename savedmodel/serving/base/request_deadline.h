@@ -16,6 +16,8 @@ class RequestDeadline {
     claimed_ = false;
     answered_.store(false, std::memory_order_release);
   }
+  // Sets the time of a wait that no response ends, such as that for a body.
+  void set(int64_t at_ns) { at_ns_.store(at_ns, std::memory_order_relaxed); }
   int64_t at_ns() const { return at_ns_.load(std::memory_order_relaxed); }
   // Moves the deadline forward; a later one changes nothing.
   void lower(int64_t at_ns) {

@@ -96,7 +96,12 @@ void ConnectionDriver::close(Connection* c) {
 
 void ConnectionDriver::set_phase(Connection* c, Phase phase, int64_t deadline) const {
   c->progress.store(0, std::memory_order_relaxed);
-  c->deadline.begin(deadline);
+  // A request begins when it is queued; the thread of time-outs may answer it from then on.
+  if (phase == Phase::kQueued) {
+    c->deadline.begin(deadline);
+  } else {
+    c->deadline.set(deadline);
+  }
   c->phase.store(phase, std::memory_order_release);
 }
 
@@ -445,7 +450,7 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
   const auto least = static_cast<int64_t>(kLeastBytesPerSecond * options_.read_timeout_seconds);
   c.progress_before = progress;
   if (progress - before >= least) {
-    c.deadline.begin(now + read_timeout_ns());
+    c.deadline.set(now + read_timeout_ns());
     return;
   }
   c.expired = true;
