@@ -8,6 +8,9 @@
 namespace keel {
 namespace {
 
+// Bounds the rows and cells of one table, so that products with their sizes do not overflow.
+constexpr int64_t kMostRows = int64_t{1} << 31;
+
 // Throws the errors of one table's options.
 class VocabularyCheck {
  public:
@@ -42,8 +45,8 @@ void check_admission(const VocabularyCheck& check, const Admission& admission) {
     case Admission::Kind::kSketch:
       check.require(admission.occurrences >= 1 && admission.occurrences <= 256,
                     "admission: the count of a sketch", "be 1 ... 256", admission.occurrences);
-      check.require(admission.cells.width >= 1, "admission: width", "be at least 1",
-                    admission.cells.width);
+      check.require(admission.cells.width >= 1 && admission.cells.width <= kMostRows,
+                    "admission: width", "be 1 ... 2^31", admission.cells.width);
       check.require(admission.cells.halve_every >= 0, "admission: halve_every", "not be negative",
                     admission.cells.halve_every);
       return;
@@ -198,8 +201,8 @@ void check(const DynamicVocabulary& dynamic, const std::string& table) {
   check_admission(options, dynamic.admission);
   check_eviction(options, dynamic);
   if (dynamic.not_admitted.kind == NotAdmitted::Kind::kHashed) {
-    options.require(dynamic.not_admitted.rows >= 1, "not_admitted: rows of hashed", "be at least 1",
-                    dynamic.not_admitted.rows);
+    options.require(dynamic.not_admitted.rows >= 1 && dynamic.not_admitted.rows <= kMostRows,
+                    "not_admitted: rows of hashed", "be 1 ... 2^31", dynamic.not_admitted.rows);
   }
 }
 

@@ -1,5 +1,6 @@
 // How a KeyedTable is saved and restored.
 #include <algorithm>
+#include <limits>
 
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
 #include <keel/framework/base/errors.h>
@@ -107,6 +108,22 @@ void KeyedTable::check_state(const DynamicTableState& state) const {
     if (numbers->dtype() != DType::kInt64 || numbers->size() != pending) {
       refuse(str("requires int64 counts and times of ", pending, " pending ids"));
     }
+  }
+  // Times are subtracted and counts are stored in 32 bits.
+  const auto check_range = [&](const Tensor& numbers, int64_t last, const char* what) {
+    const auto outside = [last](int64_t value) { return value < 0 || value > last; };
+    if (std::ranges::any_of(numbers.data<int64_t>(), outside)) {
+      refuse(str("requires ", what, " in [0, ", last, "]; the saved table is damaged"));
+    }
+  };
+  const int64_t now = std::max(state.clock, state.statistics.updates);
+  if (state.clock < 0 || state.statistics.updates < 0)
+    refuse("requires a clock that is not negative");
+  for (const Tensor* const counts : {&state.count, &state.pending_count}) {
+    check_range(*counts, std::numeric_limits<uint32_t>::max(), "counts");
+  }
+  for (const Tensor* const times : {&state.last, &state.born, &state.pending_last}) {
+    check_range(*times, now, "times");
   }
 }
 
