@@ -1,4 +1,5 @@
 #include <atomic>
+#include <new>
 #include <unordered_set>
 
 #include <keel/autodiff/internal/thread_state.h>
@@ -39,6 +40,28 @@ GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how,
       options(how),
       output_specs(std::move(out)),
       sequence(next_sequence()) {}
+
+// The destructor of a tensor destroys the node that produced it, so that destroying a chain of
+// nodes would need a stack as deep as the chain. The outermost destructor collects the inputs of
+// the others and destroys them one after the other.
+GraphNode::~GraphNode() {
+  std::vector<Tensors>*& unused = thread_state.unused_inputs;
+  try {
+    if (unused != nullptr) {
+      unused->push_back(std::move(inputs));
+      return;
+    }
+    std::vector<Tensors> all;
+    all.push_back(std::move(inputs));
+    unused = &all;
+    while (!all.empty()) {
+      const Tensors next = std::move(all.back());
+      all.pop_back();
+    }
+    unused = nullptr;
+  } catch (const std::bad_alloc&) {  // the inputs are destroyed with this node
+  }
+}
 
 NoGraphScope::NoGraphScope() { ++thread_state.no_graph_depth; }
 NoGraphScope::~NoGraphScope() { --thread_state.no_graph_depth; }

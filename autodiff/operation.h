@@ -137,9 +137,13 @@ class GraphNode {
  public:
   // Use make_outputs() to create nodes.
   GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out);
+  // Destroys the nodes that only this node refers to in a loop: graphs may be thousands deep.
+  ~GraphNode();
+  GraphNode(const GraphNode&) = delete;
+  GraphNode& operator=(const GraphNode&) = delete;
 
   const std::shared_ptr<Operation> operation;  // the op or layer that was called
-  const Tensors inputs;                        // its arguments; at least one leaf is symbolic
+  Tensors inputs;                              // its arguments; at least one leaf is symbolic
   const CallOptions options;  // as passed by the caller; replaying the graph passes them again
   const Specs output_specs;   // the shapes, dtypes and layouts of the results
   const uint64_t sequence;    // the number of the node, unique in the process

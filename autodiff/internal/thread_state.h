@@ -2,8 +2,11 @@
 // members share a cache line and one lookup.
 #pragma once
 
+#include <vector>
+
 #include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/replica_context.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 
@@ -18,6 +21,7 @@ struct ThreadState {
   const ReplicaContext* replica = nullptr;                         // ReplicaScope
   const VariableSnapshot* snapshot = nullptr;                      // VariableSnapshot::Scope
   const CombinedReads* combined_reads = nullptr;                   // CombinedReads::Scope
+  std::vector<Tensors>* unused_inputs = nullptr;                   // ~GraphNode
 };
 
 inline constinit thread_local ThreadState thread_state;
