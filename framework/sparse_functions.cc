@@ -1,5 +1,8 @@
 #include <keel/framework/sparse_functions.h>
 
+#include <concepts>
+#include <type_traits>
+
 namespace keel {
 namespace {
 
@@ -17,6 +20,10 @@ void scatter(const SparseTensor& x, Tensor& out) {
       to[at] = value;
     } else if constexpr (std::same_as<T, bool>) {
       to[at] = to[at] || value;
+    } else if constexpr (std::integral<T>) {
+      // Sums wrap around, as those of unsigned integers do.
+      using Unsigned = std::make_unsigned_t<T>;
+      to[at] = static_cast<T>(static_cast<Unsigned>(to[at]) + static_cast<Unsigned>(value));
     } else {
       to[at] += value;
     }

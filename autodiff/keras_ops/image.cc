@@ -459,6 +459,8 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
                      " coordinates in the first axis, received order ", order, " and shape ",
                      coordinates.shape());
   }
+  // Positions beyond are not exact.
+  constexpr double kFarthest = 1e15;
   const internal::FillMode mode = internal::fill_mode_of(fill_mode);
   const Shape shape = coordinates.shape().slice(1, coordinates.rank());
   const int64_t n = shape.size();
@@ -478,7 +480,8 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
     for (int axis = 0; axis < rank; ++axis) {
       const int upper = corner >> axis & 1;
       for (int64_t i = 0; i < n; ++i) {
-        const double c = at[axis * n + i];
+        const double given = at[axis * n + i];
+        const double c = std::isnan(given) ? -kFarthest : std::clamp(given, -kFarthest, kFarthest);
         const double whole = order == 0 ? std::floor(c + 0.5) : std::floor(c) + upper;
         const int64_t p =
             internal::position_at(static_cast<int64_t>(whole), inputs.dim(axis), mode);

@@ -1,6 +1,7 @@
 #include <keel/autodiff/keras_ops/sorting.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -145,7 +146,12 @@ Unique unique(const Tensor& x, const UniqueOptions& options) {
   const Shape inner = rows.shape().without(0);
   const int64_t width = inner.size();
   const std::vector<double> all = internal::doubles_of(rows);
-  std::map<std::vector<double>, std::vector<int32_t>> positions;  // of each row, in order
+  // NaN is last and equal to itself.
+  const auto less = [](double a, double b) { return a < b || (!std::isnan(a) && std::isnan(b)); };
+  const auto before = [less](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::ranges::lexicographical_compare(a, b, less);
+  };
+  std::map<std::vector<double>, std::vector<int32_t>, decltype(before)> positions(before);
   for (int64_t i = 0; i < count; ++i) {
     const auto begin = all.begin() + i * width;
     positions[std::vector<double>(begin, begin + width)].push_back(static_cast<int32_t>(i));

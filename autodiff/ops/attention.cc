@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <keel/autodiff/attention_ops.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
@@ -11,13 +13,15 @@ using ops::AttentionOptions;
 
 kernels::Attention operands(const AttentionOptions& options, const Tensor& query, const Tensor& key,
                             const Tensor& value) {
+  // A window of this size hides nothing; greater ones would overflow.
+  const int64_t window = std::min(options.window, query.dim(1) + key.dim(1));
   kernels::Attention out = {.matrices = query.dim(0),
                             .queries = query.dim(1),
                             .keys = key.dim(1),
                             .dim = query.dim(2),
                             .value_dim = value.dim(2),
                             .scale = static_cast<float>(options.scale),
-                            .mask = {.causal = options.causal, .window = options.window},
+                            .mask = {.causal = options.causal, .window = window},
                             .precision = ops::internal::precision_of_step(),
                             .query = query.data<float>().data(),
                             .key = key.data<float>().data(),
@@ -113,7 +117,8 @@ class FusedAttention final : public Op {
     if (!options_.mask) return;
     const Shape& mask = options_.mask.shape();
     const bool fits = options_.mask.dtype() == DType::kBool && mask.rank() == 3 &&
-                      (mask[0] <= 1 || query[0] == kUnknown || query[0] % mask[0] == 0) &&
+                      (mask[0] == 1 || query[0] == kUnknown ||
+                       (mask[0] > 0 ? query[0] % mask[0] == 0 : query[0] == 0)) &&
                       (mask[1] == 1 || mask[1] == query[1]) && (mask[2] == 1 || mask[2] == key[1]);
     if (fits) return;
     throw ValueError("attention: a mask of shape ", mask, " does not fit ", query[0],

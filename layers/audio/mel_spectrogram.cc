@@ -13,6 +13,9 @@
 namespace keel {
 namespace {
 
+// Limits of fft_length and of the number of weights, which keep a config from exhausting memory.
+constexpr int64_t kLongestTransform = int64_t{1} << 24, kMostWeights = int64_t{1} << 28;
+
 // The mel scale of the Hidden Markov Model Toolkit.
 double mel_of(double hertz) { return 1127.0 * math::log(1 + hertz / 700.0); }
 
@@ -48,6 +51,12 @@ MelSpectrogramOptions completed(MelSpectrogramOptions options) {
     fail(
         "fft_length must be at least 2; sequence_stride, sampling_rate and num_mel_bins must be "
         "positive");
+  }
+  const int64_t frequencies = options.fft_length / 2 + 1;
+  if (options.fft_length > kLongestTransform || options.num_mel_bins > kMostWeights / frequencies) {
+    fail("fft_length ", options.fft_length, " with num_mel_bins ", options.num_mel_bins,
+         " is too large; fft_length must be at most ", kLongestTransform,
+         " and (fft_length / 2 + 1) * num_mel_bins at most ", kMostWeights);
   }
   if (*options.sequence_length < 1 || *options.sequence_length > options.fft_length) {
     fail("sequence_length must be in [1, fft_length], received ", *options.sequence_length,

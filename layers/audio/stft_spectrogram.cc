@@ -45,6 +45,12 @@ STFTSpectrogramLayer::STFTSpectrogramLayer(Options options)
     throw ValueError(caller, ": fft_length must not be below frame_length, received ",
                      *options_.fft_length, " and ", options_.frame_length);
   }
+  constexpr int64_t kLongest = int64_t{1} << 20;
+  if (options_.frame_length > kLongest || options_.fft_length.value_or(0) > kLongest) {
+    throw ValueError(caller, ": frame_length and fft_length must be at most ", kLongest,
+                     ", received ", options_.frame_length, " and ",
+                     options_.fft_length.value_or(0));
+  }
   kernel_initializer(options_, "real");  // throws for an unknown window or scaling
 }
 

@@ -109,6 +109,7 @@ class TensorBoardCallback final : public Callback {
   void add_images(const std::string& tag, const Tensor& weight, int64_t epoch);
   void write_embeddings();
   void stop_profile();
+  void discard_profile();
 
   const Options options_;
   const int64_t batches_between_;  // 0: no values of batches are written

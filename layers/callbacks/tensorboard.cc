@@ -99,9 +99,10 @@ TensorBoardCallback::TensorBoardCallback(Options options)
   profiled(options_);
 }
 
-TensorBoardCallback::~TensorBoardCallback() = default;
+TensorBoardCallback::~TensorBoardCallback() { discard_profile(); }
 
 void TensorBoardCallback::on_train_begin() {
+  discard_profile();
   train_->close();
   validation_->close();
   batches_ = 0;
@@ -123,6 +124,12 @@ void TensorBoardCallback::on_train_batch_begin(int64_t) {
   if (!writes() || batches_ + 1 != profiled(options_).first || profile::is_running()) return;
   profiles_ = true;
   profile::start(true);
+}
+
+// Ends a profile that an error in a batch left running.
+void TensorBoardCallback::discard_profile() {
+  if (profiles_) profile::stop();
+  profiles_ = false;
 }
 
 void TensorBoardCallback::stop_profile() {

@@ -1,5 +1,6 @@
 #include <keel/layers/core/projection.h>
 
+#include <cmath>
 #include <utility>
 
 #include <keel/autodiff/ops.h>
@@ -64,8 +65,8 @@ void ProjectionLayer::add_projection_keys(Config& config) const {
   const double rank = static_cast<double>(*projection_.lora_rank);
   const double alpha = projection_.lora_alpha.value_or(rank);
   config.set("lora_rank", *projection_.lora_rank);
-  const auto whole = static_cast<int64_t>(alpha);
-  config.set("lora_alpha", static_cast<double>(whole) == alpha ? Config(whole) : Config(alpha));
+  const bool whole = std::abs(alpha) < 0x1p53 && std::trunc(alpha) == alpha;
+  config.set("lora_alpha", whole ? Config(static_cast<int64_t>(alpha)) : Config(alpha));
 }
 
 QuantizedProjection ProjectionLayer::quantized_projection(int input_rank) const {

@@ -13,6 +13,7 @@ namespace keel {
 namespace {
 
 constexpr int64_t kLevels = 256;
+constexpr int64_t kMostTiles = 4096;  // along an axis
 
 // One channel of an image: the pixel (row, column) is values[row * row_step + column * step].
 struct Plane {
@@ -22,7 +23,10 @@ struct Plane {
   double& at(int64_t row, int64_t column) const { return values[(row * width + column) * step]; }
 };
 
-int64_t level_of(double value) { return static_cast<int64_t>(std::clamp(value, 0.0, 255.0)); }
+// NaN counts as 0.
+int64_t level_of(double value) {
+  return value > 0 ? static_cast<int64_t>(std::min(value, 255.0)) : 0;
+}
 
 // The tiles along an axis.
 struct TileAxis {
@@ -98,8 +102,9 @@ ContrastLimitedAdaptiveHistogramEqualizationLayer::
     ContrastLimitedAdaptiveHistogramEqualizationLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
   for (const int64_t tiles : options_.tile_grid_size.values()) {
-    if (tiles > 0) continue;
-    throw ValueError(caller(), ": tile_grid_size must be positive, received ", tiles);
+    if (tiles > 0 && tiles <= kMostTiles) continue;
+    throw ValueError(caller(), ": tile_grid_size must be in [1, ", kMostTiles, "], received ",
+                     tiles);
   }
 }
 

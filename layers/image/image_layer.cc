@@ -96,9 +96,14 @@ Tensor ImageRandom::normal(int k, const Shape& shape, DType dtype) const {
 
 ImageRandom ImageRandom::part(int i) const {
   // Calls of the layer use the lanes below 2^32 of the stream. Parts use the bits above them, eight
-  // for each level.
+  // for each level. Deeper levels and greater numbers use lanes that depend on the path.
   ImageRandom out = *this;
-  out.stream_ = stream_.at_lane(static_cast<uint64_t>(i + 1) << (32 + 8 * depth_));
+  if (depth_ < 4 && i < 255) {
+    out.stream_ = stream_.at_lane(static_cast<uint64_t>(i + 1) << (32 + 8 * depth_));
+  } else {
+    const auto words = stream_.bits(~static_cast<uint64_t>(i));
+    out.stream_ = stream_.at_lane(words[0] | uint64_t{words[1]} << 32);
+  }
   ++out.depth_;
   return out;
 }

@@ -51,6 +51,8 @@ std::vector<Rectangle> cut_out(const FactorRange& factor, const Shape& images,
 }
 
 CutMixOptions with_alpha_range(CutMixOptions options) {
+  // A negative factor has no gamma distribution.
+  if (options.factor.is_pair()) options.factor.within(0, 1, "CutMix: factor");
   options.factor = options.factor.symmetric(0, 1, "CutMix: factor");
   return options;
 }

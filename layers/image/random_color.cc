@@ -24,6 +24,8 @@ RandomColorOptions with_pair(RandomColorOptions options, const std::string& clas
   } else if (class_name == "RandomPosterization") {
     lowest = 1;
     highest = 8;
+    // Other numbers of bits have no step between levels.
+    if (options.factor.is_pair()) options.factor.within(1, 8, class_name + ": factor");
   } else if (class_name == "RandomInvert" && !options.factor.is_set()) {
     options.factor = 1.0;
   }

@@ -50,7 +50,8 @@ Tensor EqualizationLayer::equalized(const Tensor& channel) const {
   const int64_t last = options_.bins - 1;
   const auto bin_of = [last](double v) {
     const double at = v / 255 * static_cast<double>(last);
-    return static_cast<int64_t>(std::clamp(at, 0.0, static_cast<double>(last)));
+    // NaN counts as 0.
+    return at > 0 ? static_cast<int64_t>(std::min(at, static_cast<double>(last))) : 0;
   };
   std::vector<int64_t> counts(options_.bins);
   for (const double v : values) ++counts[bin_of(v)];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
+#include <limits>
 
 namespace keel::utils {
 namespace {
@@ -31,9 +33,10 @@ int64_t count_nonzero(const T* x, int64_t count, int64_t step) {
 
 template <class T>
 void normalize_in_place(std::span<T> x, const Shape& shape, int axis, double order) {
+  if (x.empty()) return;
   const int64_t count = shape[axis];
   const int64_t step = shape.slice(axis + 1, shape.rank()).size();
-  const int64_t blocks = count == 0 ? 0 : std::ssize(x) / (count * step);
+  const int64_t blocks = std::ssize(x) / (count * step);
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t column = 0; column < step; ++column) {
       T* const first = x.data() + block * count * step + column;
@@ -62,7 +65,16 @@ T padding_value(const std::variant<double, std::string>& value) {
     const auto* const text = std::get_if<std::string>(&value);
     return text == nullptr ? std::string() : *text;
   } else {
-    return static_cast<T>(std::get<double>(value));
+    const double number = std::get<double>(value);
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+      using Limits = std::numeric_limits<T>;
+      const double whole = std::trunc(number);
+      if (!(whole >= static_cast<double>(Limits::min()) &&
+            whole < std::ldexp(1.0, Limits::digits))) {
+        throw ValueError("pad_sequences: value ", number, " does not fit dtype; change either");
+      }
+    }
+    return static_cast<T>(number);
   }
 }
 
@@ -108,7 +120,11 @@ Tensor to_categorical(const Tensor& x, std::optional<int64_t> num_classes) {
   const auto values = classes.data<int64_t>();
   if (!num_classes) {
     if (values.empty()) throw ValueError("to_categorical: x is empty; pass num_classes");
-    num_classes = std::ranges::max(values) + 1;
+    const int64_t last = std::ranges::max(values);
+    if (last == std::numeric_limits<int64_t>::max()) {
+      throw ValueError("to_categorical: class ", last, " is too large");
+    }
+    num_classes = last + 1;
   }
   for (const int64_t value : values) {
     if (value < 0 || value >= *num_classes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -111,7 +112,10 @@ void check_timeseries(const TimeseriesOptions& options, int64_t steps) {
 std::vector<int64_t> window_starts(const TimeseriesOptions& options, int64_t steps,
                                    const std::optional<Tensor>& targets,
                                    const RandomStream& stream) {
-  int64_t count = steps - (options.sequence_length - 1) * options.sampling_rate;
+  // A sequence that is too long has no window; its product could overflow.
+  const int64_t gaps = options.sequence_length - 1;
+  int64_t count =
+      gaps > (steps - 1) / options.sampling_rate ? 0 : steps - gaps * options.sampling_rate;
   if (targets) count = std::min(count, targets->dim(0) - options.start_index.value_or(0));
   std::vector<int64_t> out;
   for (int64_t at = 0; at < count; at += options.sequence_stride) out.push_back(at);
@@ -177,7 +181,9 @@ Dataset timeseries_dataset_from_array(const Tensor& data, const std::optional<Te
       },
       std::ssize(*starts));
   if (options.shuffle) {
-    out = out.shuffle(options.batch_size ? *options.batch_size * 8 : 1024, {.seed = options.seed});
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 8;
+    out = out.shuffle(options.batch_size ? std::min(*options.batch_size, kMost) * 8 : 1024,
+                      {.seed = options.seed});
   }
   return options.batch_size ? out.batch(*options.batch_size) : out;
 }

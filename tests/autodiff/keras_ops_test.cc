@@ -188,4 +188,10 @@ TEST(KerasOpsTest, ComplexNumbersArePairs) {
   EXPECT_THROW(K::view_as_complex(floats({1, 2, 3}, {3})), ValueError);
 }
 
+TEST(KerasOpsTest, UniqueListsNanOnceAndLast) {
+  const K::Unique found = K::unique(floats({2, NAN, 1, NAN, 2}, {5}), {.return_counts = true});
+  EXPECT_EQ(found.counts.to_vector<int32_t>(), (std::vector<int32_t>{1, 2, 2}));
+  EXPECT_TRUE(std::isnan(found.values.to_vector<float>()[2]));
+}
+
 }  // namespace keel::keras_ops_test

@@ -1,5 +1,7 @@
 #include <keel/framework/sparse_functions.h>
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +34,12 @@ TEST(ToDenseTest, EntriesOfOneElementAreAdded) {
 
 TEST(ToDenseTest, IndicesOutOfRangeAreErrors) {
   EXPECT_THROW(to_dense({ids({2}, {1, 1}), floats({5}), {2}}), ValueError);
+}
+
+TEST(ToDenseTest, SumsOfIntegersWrapAround) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(to_dense({ids({1, 1}, {2, 1}), ids({kLargest, 1}), {2}}).to_vector<int64_t>(),
+              ElementsAre(0, std::numeric_limits<int64_t>::min()));
 }
 
 }  // namespace keel::sparse_functions_test

@@ -185,6 +185,10 @@ Tensor pixels_moved(const Tensor& images, const PixelMap& map, const Resampling&
 Tensor elastically_moved(const Tensor& images, const Tensor& noise_x, const Tensor& noise_y,
                          double alpha, double sigma, const Resampling& how) {
   if (!(sigma > 0) || alpha == 0) return images;
+  constexpr double kWidest = 10000;  // a kernel of 6 sigma must fit into memory
+  if (sigma > kWidest) {
+    throw ValueError("elastic_transform: sigma must be at most ", kWidest, ", received ", sigma);
+  }
   const int64_t size = static_cast<int64_t>(6 * sigma) | 1;
   const auto shifts = [&](const Tensor& noise) {
     const Tensor smooth = image::gaussian_blur(noise * sigma, size, {sigma, sigma});

@@ -204,9 +204,11 @@ Tensor QuantizedProjection::dequantized(const QuantizedKernel& kernel,
   const int8_t* zeros = blocks ? kernel.zero_point.data<int8_t>().data() : nullptr;
   const float* groups = blocks ? kernel.groups.data<float>().data() : nullptr;
   for (int64_t r = 0; r < rows_; ++r) {
+    // Files may hold any number, including NaN.
     const int64_t group =
-        blocks ? std::clamp<int64_t>(static_cast<int64_t>(groups[r]), 0, kernel.scale.dim(0) - 1)
-               : 0;
+        blocks && groups[r] > 0
+            ? std::min(static_cast<int64_t>(std::min(groups[r], 0x1p62F)), kernel.scale.dim(0) - 1)
+            : 0;
     for (int64_t c = 0; c < columns_; ++c) {
       const int code = unpacked(codes[r * bytes + c / 2], c % 2 == 1);
       const int64_t s = group * columns_ + c;

@@ -197,7 +197,9 @@ class TPUEmbeddingV2::Accelerator {
       samples += output_shapes_[f].size();
       ids += count_ids(inputs[f]);
     }
-    const int64_t most = config_.max_ids_per_chip_per_sample * samples;
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    const int64_t each = config_.max_ids_per_chip_per_sample;
+    const int64_t most = samples > 0 && each > kMost / samples ? kMost : each * samples;
     const bool has_limits = limit_of(config_.max_ids_per_table, config.name) != kNoLimit ||
                             limit_of(config_.max_unique_ids_per_table, config.name) != kNoLimit;
     if (ids > most && !config_.allow_id_dropping) {

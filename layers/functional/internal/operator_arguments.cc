@@ -131,6 +131,9 @@ Tensor OperatorArguments::item(const Tensor& x, const char* name) const {
       new_axes.push_back(axis++);
     } else if (is_ellipsis(part)) {
       for (auto i = taken; i < x.rank(); ++i, ++axis) key.emplace_back(keras_ops::Slice{});
+    } else if (placeholder_number(part) >= 0) {
+      throw NotImplementedError(
+          "Operator: indexing with a tensor is not supported; use keras.ops.take() in the model");
     } else if (part.is_dict()) {
       key.emplace_back(keras_ops::Slice{
           .start = bound(part, "start"), .stop = bound(part, "stop"), .step = bound(part, "step")});

@@ -1,6 +1,7 @@
 #include <keel/layers/functional/internal/operator_functions.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -145,8 +146,13 @@ void add_reductions(Table& table) {
       [last](const Given& a) { return Tensors(K::softmax(a.tensor("x"), last(a))); });
   add(table, "log_softmax", "x axis",
       [last](const Given& a) { return Tensors(K::log_softmax(a.tensor("x"), last(a))); });
-  add(table, "normalize", "x axis order",
-      [last](const Given& a) { return Tensors(K::normalize(a.tensor("x"), last(a))); });
+  add(table, "normalize", "x axis order", [last](const Given& a) {
+    return Tensors(K::normalize(a.tensor("x"), last(a), a.number("order", 2)));
+  });
+  // TensorFlow's function, which normalizes all elements by default.
+  add(table, "l2_normalize", "x axis epsilon", [](const Given& a) {
+    return Tensors(K::normalize(a.tensor("x"), a.axes(), 2, std::sqrt(a.number("epsilon", 1e-12))));
+  });
 }
 
 Tensor swapped_if(const Tensor& x, bool swaps) { return swaps ? K::swapaxes(x, -1, -2) : x; }
@@ -214,7 +220,7 @@ void add_others(Table& table) {
 }
 
 // Functions of TensorFlow: the name in keras.ops, and renamed parameters as "theirs=ours". "0" is
-// the first argument of the call, "c:axis=0" a default that differs.
+// the first argument of the call, "c:axis=0" an integer default that differs.
 struct TensorFlowName {
   const char *theirs, *ours, *parameters;
 };
@@ -225,19 +231,20 @@ constexpr TensorFlowName kTensorFlowNames[] = {
     {"clip_by_value", "clip", "0=x t=x clip_value_min=x_min clip_value_max=x_max"},
     {"concat", "concatenate", "0=xs values=xs axis=axis"},
     {"expand_dims", "expand_dims", "0=x input=x axis=axis"},
-    {"gather", "take", "0=x params=x indices=indices axis=axis"},
-    {"linalg.l2_normalize", "normalize", "0=x axis=axis"},
+    {"gather", "take", "0=x params=x indices=indices axis=axis c:axis=0"},
+    {"linalg.l2_normalize", "l2_normalize", "0=x axis=axis"},
     {"linalg.matmul", "matmul", "0=x1 a=x1 b=x2 transpose_a=transpose_a transpose_b=transpose_b"},
-    {"math.argmax", "argmax", "0=x input=x axis=axis"},
-    {"math.cumsum", "cumsum", "0=x axis=axis"},
-    {"math.l2_normalize", "normalize", "0=x axis=axis"},
+    {"math.argmax", "argmax", "0=x input=x axis=axis c:axis=0"},
+    {"math.argmin", "argmin", "0=x input=x axis=axis c:axis=0"},
+    {"math.cumsum", "cumsum", "0=x axis=axis c:axis=0"},
+    {"math.l2_normalize", "l2_normalize", "0=x axis=axis"},
     {"math.pow", "power", "0=x1 x=x1 y=x2"},
     {"math.floordiv", "floor_divide", "0=x1 x=x1 y=x2"},
     {"math.floormod", "mod", "0=x1 x=x1 y=x2"},
     {"math.truediv", "divide", "0=x1 x=x1 y=x2"},
     {"nn.bias_add", "add", "0=x1 value=x1 bias=x2"},
     {"nn.gelu", "gelu", "0=x features=x approximate=approximate"},
-    {"nn.l2_normalize", "normalize", "0=x axis=axis"},
+    {"nn.l2_normalize", "l2_normalize", "0=x axis=axis"},
     {"nn.leaky_relu", "leaky_relu", "0=x features=x alpha=negative_slope"},
     {"nn.log_softmax", "log_softmax", "0=x logits=x axis=axis"},
     {"nn.softmax", "softmax", "0=x logits=x axis=axis"},
@@ -255,11 +262,16 @@ constexpr TensorFlowName kTensorFlowNames[] = {
 
 FunctionCall renamed(const char* function, const std::string& parameters, const Config& arguments) {
   std::map<std::string, std::string> names;
+  FunctionCall out{.function = function, .arguments = Config::dict()};
   for (const std::string& pair : words(parameters)) {
     const size_t equals = pair.find('=');
-    names[pair.substr(0, equals)] = pair.substr(equals + 1);
+    const std::string theirs = pair.substr(0, equals), ours = pair.substr(equals + 1);
+    if (theirs.starts_with("c:")) {
+      out.arguments.set(theirs.substr(2), int64_t{std::stoi(ours)});
+    } else {
+      names[theirs] = ours;
+    }
   }
-  FunctionCall out{.function = function, .arguments = Config::dict()};
   for (const auto& [key, value] : arguments.entries()) {
     if (key == "name" || value.is_null()) continue;
     const auto it = names.find(key);

@@ -9,10 +9,22 @@
 namespace keel {
 namespace {
 
+// Inputs with more elements are not sampled.
+constexpr int64_t kLargestSample = int64_t{1} << 28;
+
 // Returns zeros with `size` in place of unknown dimensions.
-Tensor sample(const Tensor& x, int64_t size) {
+Tensor sample(const Tensor& x, int64_t size, const std::string& layer) {
   std::vector<int64_t> dims;
-  for (const int64_t dim : x.shape().dims()) dims.push_back(dim == kUnknown ? size : dim);
+  int64_t room = kLargestSample;
+  for (const int64_t dim : x.shape().dims()) {
+    dims.push_back(dim == kUnknown ? size : dim);
+    room /= std::max<int64_t>(dims.back(), 1);
+  }
+  if (room == 0) {
+    throw ValueError("Operator ", layer, ": an input of shape ", x.shape(),
+                     " is too large to infer the result's shape, ", "which takes at most ",
+                     kLargestSample, " elements; write a layer for it");
+  }
   return Tensor::zeros(Shape(dims), x.dtype());
 }
 
@@ -53,8 +65,8 @@ Tensors OperatorLayer::call(const Tensors& inputs, const CallContext&) {
   const SuspendRecording suspended;
   std::vector<Tensor> small, large;
   for (const Tensor& t : tensors) {
-    small.push_back(t.is_symbolic() ? sample(t, 2) : t);
-    large.push_back(t.is_symbolic() ? sample(t, 3) : t);
+    small.push_back(t.is_symbolic() ? sample(t, 2, name()) : t);
+    large.push_back(t.is_symbolic() ? sample(t, 3, name()) : t);
   }
   const Tensors results = compute(small);
   const std::vector<TensorLike> others = flatten(compute(large));

@@ -152,6 +152,30 @@ Config::List inputs_of(const Config& config, int64_t tensors) {
   }
 }
 
+// Throws for attributes that the functions have no argument for.
+void check_attributes(const Config& node) {
+  const std::string op = node["op"].string();
+  const auto fail = [&](const char* name, const Config& value) {
+    throw NotImplementedError("TensorFlowOpLayer: ", op, " with ", name, " ", to_json(value),
+                              " is not supported; write a layer for it");
+  };
+  if (op == "GatherV2") {
+    const Config value = attribute(node, "batch_dims", "i");
+    if (integer_of(value) != 0) fail("batch_dims", value);
+  } else if (op == "BiasAdd") {
+    // JSON of protocol buffers writes bytes in base64.
+    const Config value = attribute(node, "data_format", "s");
+    if (!value.is_null() && value != Config("NHWC") && value != Config("TkhXQw==")) {
+      fail("data_format", value);
+    }
+  } else if (op == "ArgMax") {
+    const Config value = attribute(node, "output_type", "type");
+    if (!value.is_null() && value != Config("DT_INT64") && value != Config("DT_INT32")) {
+      fail("output_type", value);
+    }
+  }
+}
+
 // Adds the attributes that are arguments of the function.
 void add_attributes(const Config& node, FunctionCall& call) {
   const auto flag = [&](const char* theirs, const char* ours) {
@@ -220,6 +244,7 @@ FunctionCall from_tensorflow_node(const Config& config, int64_t tensors) {
     for (std::string name; names >> name && i < inputs.size(); ++i) {
       out.arguments.set(name, inputs[i]);
     }
+    check_attributes(node);
     add_attributes(node, out);
   }
   return out;

@@ -260,7 +260,13 @@ class MergedGraph {
                                   " is no model, which is not supported");
       }
     }
-    return add(layer, std::move(branches));
+    // The graph lists the layers of the branches. Copies of them in the config would be converted
+    // again, in exponential time for nested merges.
+    Config config = layer["config"];
+    config.erase("layers");
+    Config merging = layer;
+    merging.set("config", std::move(config));
+    return add(merging, std::move(branches));
   }
 
   // Adds the layers of a functional model and returns its only output.

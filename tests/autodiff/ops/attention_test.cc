@@ -1,6 +1,7 @@
 // Tests autodiff/ops/attention.cc and framework/kernels/attention/fused_attention.cc.
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -160,6 +161,13 @@ TEST(AttentionTest, RejectsOperandsThatDoNotMatch) {
   EXPECT_THROW(ops::attention(q, k, k, {.mask = Tensor::full<bool>({2, 2, 5}, true)}), ValueError);
   const Tensor wide = Tensor::zeros({2, 3, 4}, DType::kFloat64);
   EXPECT_THROW(ops::attention(wide, wide, wide), TypeError);
+}
+
+TEST(AttentionTest, RejectsEmptyMasksAndAcceptsWideWindows) {
+  const Tensor q = normal({2, 3, 4}, 1), k = normal({2, 5, 4}, 2);
+  EXPECT_THROW(ops::attention(q, k, k, {.mask = Tensor::full<bool>({0, 3, 5}, true)}), ValueError);
+  expect_same_bits(ops::attention(q, k, k, {.window = std::numeric_limits<int64_t>::max()}),
+                   ops::attention(q, k, k, {.window = 8}));
 }
 
 }  // namespace keel::attention_test

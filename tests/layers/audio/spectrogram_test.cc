@@ -140,4 +140,12 @@ TEST(SpectrogramTest, MeetsTheContractOfLayers) {
                          .weights = 2});
 }
 
+TEST(SpectrogramTest, LengthsAreLimited) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_THROW(MelSpectrogram({.fft_length = kHuge, .num_mel_bins = 8}), ValueError);
+  EXPECT_THROW(MelSpectrogram({.num_mel_bins = kHuge}), ValueError);
+  EXPECT_THROW(STFTSpectrogram({.frame_length = kHuge}), ValueError);
+  EXPECT_THROW(STFTSpectrogram({.fft_length = kHuge}), ValueError);
+}
+
 }  // namespace keel::spectrogram_test

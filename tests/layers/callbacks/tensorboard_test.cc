@@ -356,4 +356,15 @@ TEST(TensorBoardTest, AnIncompleteStateIsRejected) {
   EXPECT_THROW(callbacks::TensorBoard({.log_dir = folder.path()})->set_state({}), ValueError);
 }
 
+TEST(TensorBoardTest, AProfileOfAFailedBatchIsStopped) {
+  const TemporaryFolder folder;
+  {
+    const callbacks::TensorBoard board({.log_dir = folder.path(), .profile_batch = int64_t{1}});
+    board->on_train_begin();
+    board->on_train_batch_begin(0);
+    EXPECT_TRUE(profile::is_running());
+  }
+  EXPECT_FALSE(profile::is_running());
+}
+
 }  // namespace keel::tensorboard_test

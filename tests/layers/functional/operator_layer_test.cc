@@ -223,12 +223,32 @@ TEST(OperatorLayerTest, UnknownFunctionsAreRejectedByName) {
               HasSubstr("'x_max' is missing"));
 }
 
+<<<<<<< ours
 TEST(OperatorLayerTest, Contract) {
   expect_layer_contract({.class_name = "Operator",
                          .config = R"({"function": "mean", "arguments": {
                              "x": {"__tensor_number__": 0}, "axis": 1}})",
                          .inputs = testing_support::float_spec({2, 3}),
                          .output = testing_support::float_spec({2})});
+=======
+TEST(OperatorLayerTest, DefaultsAreThoseOfTensorFlow) {
+  EXPECT_EQ(result({{"c", "math.cumsum", R"(["x", 0, 0, {"axis": 1}])"}}, {1, 2, 3}),
+            (Floats{1, -2, 3, 5, 3, -3}));
+  EXPECT_EQ(values_of(graph({{"c", "math.cumsum", R"(["x", 0, 0, {}])"}})(floats(kX, {1, 2, 3}))),
+            kX);
+  const Floats unit = result({{"n", "math.l2_normalize", R"(["x", 0, 0, {}])"}}, {1, 2, 3});
+  EXPECT_NEAR(unit[0], 1 / std::sqrt(91.0), 1e-6);
+}
+
+TEST(OperatorLayerTest, UnsupportedArgumentsAreRejected) {
+  EXPECT_THROW(
+      graph({{"i", "__operators__.getitem", R"(["x", 0, 0, {"slice_spec": ["x", 0, 0]}])"}}),
+      NotImplementedError);
+  EXPECT_THROW(of_node(R"({"name": "b", "op": "BiasAdd", "input": ["x", "b"],
+                           "attr": {"data_format": {"s": "TkNIVw=="}}})",
+                       R"({"1": [1, 2, 3]})"),
+               NotImplementedError);
+>>>>>>> theirs
 }
 
 }  // namespace keel::operator_layer_test

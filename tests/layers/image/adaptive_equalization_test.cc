@@ -1,6 +1,7 @@
 #include <keel/layers/image/adaptive_equalization.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <keel/autodiff/ops.h>
 
@@ -65,6 +66,13 @@ TEST(AdaptiveEqualizationTest, MeetsTheContractOfLayers) {
                          .config = R"({"clip_limit": 2.5, "tile_grid_size": [2, 1]})",
                          .inputs = float_spec({2, 2, 2, 3}),
                          .output = float_spec({2, 2, 2, 3})});
+}
+
+TEST(AdaptiveEqualizationTest, NanCountsAsZeroAndGridsAreLimited) {
+  const Clahe layer({.clip_limit = 0, .tile_grid_size = 1});
+  const Tensor x = floats({std::nanf(""), 10, 20, 20}, {1, 2, 2, 1});
+  expect_near(layer(x), floats({0, 85, 255, 255}, {1, 2, 2, 1}), {.absolute = 1e-3});
+  EXPECT_THROW(Clahe({.tile_grid_size = {1, 4097}}), ValueError);
 }
 
 }  // namespace keel::adaptive_equalization_test

@@ -122,4 +122,6 @@ TEST(MixingTest, MeetTheContractOfLayers) {
                          .output = batch});
 }
 
+TEST(CutMixTest, FactorsMustBeInRange) { EXPECT_THROW(CutMix({.factor = {-1, 0.5}}), ValueError); }
+
 }  // namespace keel::mixing_test

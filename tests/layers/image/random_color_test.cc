@@ -284,4 +284,8 @@ TEST(RandomColorTest, MeetTheContractOfLayers) {
                          .output = images});
 }
 
+TEST(RandomPosterizationTest, FactorsMustBeInRange) {
+  EXPECT_THROW(layers::RandomPosterization({.factor = {0, 9}}), ValueError);
+}
+
 }  // namespace keel::random_color_test

@@ -82,4 +82,9 @@ TEST(ToneTest, MeetTheContractOfLayers) {
                          .output = images});
 }
 
+TEST(EqualizationTest, NanCountsAsZero) {
+  const Tensor y = Equalization({})(floats({NAN, 10, 200, 30}, {1, 2, 2, 1}));
+  EXPECT_EQ(y.to_vector<float>()[0], 0);
+}
+
 }  // namespace keel::tone_test

@@ -1,6 +1,7 @@
 #include <keel/layers/utils/arrays.h>
 
 #include <cmath>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +119,13 @@ TEST(UtilsTest, RandomSeedsCanBeSet) {
   utils::set_random_seed(7);
   EXPECT_EQ(next_random_stream().bits(0), first);
   utils::set_random_seed(0);
+}
+
+TEST(UtilsTest, EmptyArraysAndExtremeNumbersAreHandled) {
+  EXPECT_EQ(normalize(Tensor::zeros({2, 3, 0}), 1).shape(), Shape({2, 3, 0}));
+  EXPECT_THROW(to_categorical(ids({std::numeric_limits<int64_t>::max()})), ValueError);
+  EXPECT_THROW(pad_sequences(Lists{{1}}, {.value = 1e10}), ValueError);
+  EXPECT_THROW(pad_sequences(Lists{{1}}, {.value = NAN}), ValueError);
 }
 
 }  // namespace keel::arrays_test

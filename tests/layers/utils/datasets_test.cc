@@ -165,4 +165,11 @@ TEST(TimeseriesTest, RejectsInvalidOptions) {
   EXPECT_THAT(rejected({.sequence_length = 1, .end_index = 5}), HasSubstr("end_index"));
 }
 
+TEST(TimeseriesTest, LongSequencesHaveNoWindows) {
+  constexpr int64_t kLong = int64_t{1} << 62;
+  const Dataset none = timeseries_dataset_from_array(
+      range(4), {}, {.sequence_length = kLong, .sampling_rate = 3, .batch_size = {}});
+  EXPECT_THAT(numbers_of(none), testing::IsEmpty());
+}
+
 }  // namespace keel::datasets_test
