@@ -173,7 +173,6 @@ void register_split_function(const std::string& name, SplitFunction function) {
   split_functions().add(name, std::move(function), "register_split_function");
 }
 
-<<<<<<< ours
 std::vector<int64_t> NgramWidths::within(int64_t tokens) const {
   std::vector<int64_t> out;
   if (is_list_) {
@@ -184,22 +183,6 @@ std::vector<int64_t> NgramWidths::within(int64_t tokens) const {
     std::iota(out.begin(), out.end(), 1);
   }
   return out;
-=======
-namespace {
-
-int64_t checked_width(int64_t n) {
-  constexpr int64_t kWidest = 1024;
-  if (n > kWidest) {
-    throw ValueError("TextVectorization: ngrams must be at most ", kWidest, ", received ", n);
-  }
-  return std::max<int64_t>(n, 0);
-}
-
-}  // namespace
-
-NgramWidths::NgramWidths(int64_t n) : values_(checked_width(n)), is_list_(false) {
-  std::iota(values_.begin(), values_.end(), 1);
->>>>>>> theirs
 }
 
 Config encode(const NgramWidths& widths) {

@@ -18,12 +18,7 @@ namespace keel {
 class NgramWidths {
  public:
   // Stores 1, 2, ..., n, or a list of widths in the order in which a text's n-grams are listed.
-<<<<<<< ours
   NgramWidths(int64_t n = 1) : given_{n}, is_list_(false) {}  // NOLINT: implicit
-=======
-  // Throws ValueError if n exceeds 1024.
-  NgramWidths(int64_t n = 1);  // NOLINT: implicit
->>>>>>> theirs
   NgramWidths(std::initializer_list<int64_t> widths) : NgramWidths(std::vector<int64_t>(widths)) {}
   explicit NgramWidths(std::vector<int64_t> widths) : given_(std::move(widths)), is_list_(true) {}
 

@@ -223,14 +223,14 @@ TEST(OperatorLayerTest, UnknownFunctionsAreRejectedByName) {
               HasSubstr("'x_max' is missing"));
 }
 
-<<<<<<< ours
 TEST(OperatorLayerTest, Contract) {
   expect_layer_contract({.class_name = "Operator",
                          .config = R"({"function": "mean", "arguments": {
                              "x": {"__tensor_number__": 0}, "axis": 1}})",
                          .inputs = testing_support::float_spec({2, 3}),
                          .output = testing_support::float_spec({2})});
-=======
+}
+
 TEST(OperatorLayerTest, DefaultsAreThoseOfTensorFlow) {
   EXPECT_EQ(result({{"c", "math.cumsum", R"(["x", 0, 0, {"axis": 1}])"}}, {1, 2, 3}),
             (Floats{1, -2, 3, 5, 3, -3}));
@@ -248,7 +248,6 @@ TEST(OperatorLayerTest, UnsupportedArgumentsAreRejected) {
                            "attr": {"data_format": {"s": "TkNIVw=="}}})",
                        R"({"1": [1, 2, 3]})"),
                NotImplementedError);
->>>>>>> theirs
 }
 
 }  // namespace keel::operator_layer_test

@@ -239,9 +239,4 @@ TEST(TextVectorizationTest, MeetsTheContractOfLayers) {
        .output = int_spec({2, 5})});
 }
 
-TEST(TextVectorizationTest, WidthsOfNgramsAreLimited) {
-  EXPECT_THROW(NgramWidths(int64_t{1} << 40), ValueError);
-  EXPECT_EQ(NgramWidths(1024).values().size(), 1024U);
-}
-
 }  // namespace keel::text_vectorization_test

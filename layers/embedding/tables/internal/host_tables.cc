@@ -61,8 +61,9 @@ void HostTables::build() {
     keyed.emplace_back();
     if (table->dynamic) {
       // Its optimizer gives the rows their slots in the first step.
-      keyed.back() = KeyedVariable::create(*table);
-      parameters.push_back(keyed.back()->variable());
+      auto [variable, rows] = KeyedVariable::create(*table);
+      parameters.push_back(std::move(variable));
+      keyed.back() = std::move(rows);
       slots.emplace_back();
       continue;
     }

@@ -62,17 +62,19 @@ Tensor inference_rows(const KeyedTable& table, FeatureBags& bags) {
   return rows_read(table, *lookup);
 }
 
-KeyedVariable::KeyedVariable(const TableConfig& table)
+KeyedVariable::KeyedVariable(const TableConfig& table, const Variable& variable)
     : config_(table),
       initial_(table.dim, table_initializer(table), fallback_initializer(table),
                table_initializer(table).next_stream()),
       table_(made({})),
-      variable_(Tensor::zeros({0, table.dim}), {.name = table.name}) {}
+      variable_(variable) {}
 
-std::shared_ptr<KeyedVariable> KeyedVariable::create(const TableConfig& table) {
-  std::shared_ptr<KeyedVariable> out(new KeyedVariable(table));
-  VariableStorage(out->variable_).set_deferred_rows(out);
-  return out;
+std::pair<Variable, std::shared_ptr<KeyedVariable>> KeyedVariable::create(
+    const TableConfig& table) {
+  Variable variable(Tensor::zeros({0, table.dim}), {.name = table.name});
+  std::shared_ptr<KeyedVariable> out(new KeyedVariable(table, variable));
+  VariableStorage(variable).set_deferred_rows(out);
+  return {std::move(variable), std::move(out)};
 }
 
 std::unique_ptr<KeyedTable> KeyedVariable::made(const std::vector<Slot>& slots) const {
@@ -92,7 +94,7 @@ Tensor KeyedVariable::look_up(FeatureBags& bags) {
   lookups_.emplace_back(ticket, lookup);
   if (lookups_.size() > kMostLookups) lookups_.pop_front();
   // The value of the variable is only a handle for the tape.
-  const Tensor source = variable_.read_rows(Tensor::zeros({0}, DType::kInt64));
+  const Tensor source = variable().read_rows(Tensor::zeros({0}, DType::kInt64));
   return custom_gradient({source}, [&] {
     return WithBackward{
         {rows_read(*table_, *lookup)},
@@ -126,7 +128,7 @@ Gradient KeyedVariable::gradient_of(const Gradient& of_rows, int64_t ticket,
 
 void KeyedVariable::materialize_all() {
   const Tensor keys = table_->keys();
-  VariableStorage(variable_).replace_rows(table_->read(0, keys));
+  VariableStorage(variable()).replace_rows(table_->read(0, keys));
 }
 
 // The rows move to a table with these slots.

@@ -22,10 +22,10 @@ Tensor inference_rows(const distribute::KeyedTable& table, FeatureBags& bags);
 // ids of the lookups that the gradient names.
 class KeyedVariable final : public KeyedRows, public std::enable_shared_from_this<KeyedVariable> {
  public:
-  // Makes a table and its variable, which is named like the table.
-  static std::shared_ptr<KeyedVariable> create(const TableConfig& table);
+  // Makes a table and its variable, which is named like the table. The variable owns the table.
+  static std::pair<Variable, std::shared_ptr<KeyedVariable>> create(const TableConfig& table);
 
-  const Variable& variable() const { return variable_; }
+  Variable variable() const { return variable_.lock(); }  // empty once the variable is destroyed
   distribute::KeyedTable& table() const { return *table_; }
   // Looks up the ids of `bags`. Replaces them by row numbers of the result, float32
   // [distinct ids, dim].
@@ -41,7 +41,7 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
  private:
   using Lookup = std::shared_ptr<distribute::KeyedLookup>;
 
-  explicit KeyedVariable(const TableConfig& table);
+  KeyedVariable(const TableConfig& table, const Variable& variable);
   std::unique_ptr<distribute::KeyedTable> made(const std::vector<Slot>& slots) const;
   Gradient gradient_of(const Gradient& of_rows, int64_t ticket, const Shape& shape) const;
   std::pair<std::vector<int64_t>, std::vector<int64_t>> targets_of(
@@ -50,7 +50,7 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
   const TableConfig config_;
   const distribute::InitialRows initial_;
   std::unique_ptr<distribute::KeyedTable> table_;
-  Variable variable_;
+  const Variable::Weak variable_;
   int64_t next_ticket_ = 0;
   std::deque<std::pair<int64_t, Lookup>> lookups_;  // training lookups by ticket, oldest first
   // Between plan_update() and finish_update().
