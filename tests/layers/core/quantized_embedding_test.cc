@@ -130,9 +130,8 @@ TEST(QuantizedEmbeddingTest, ItsConfigHasTheQuantizedPolicy) {
 }
 
 TEST(QuantizedEmbeddingTest, OtherLayersRejectThePolicy) {
-  EXPECT_THAT(message_of<NotImplementedError>([&] {
-                layers::PReLU({.name = "head", .dtype = "int8_from_float32"});
-              }),
+  EXPECT_THAT(message_of<NotImplementedError>(
+                  [&] { layers::PReLU({.name = "head", .dtype = "int8_from_float32"}); }),
               HasSubstr("PReLU 'head'"));
 }
 
