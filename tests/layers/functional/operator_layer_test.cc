@@ -223,6 +223,11 @@ TEST(OperatorLayerTest, UnknownFunctionsAreRejectedByName) {
               HasSubstr("'x_max' is missing"));
 }
 
+TEST(OperatorLayerTest, FunctionsMustBeKnown) {
+  EXPECT_THAT(message_of<NotImplementedError>([] { OperatorLayer({.function = "strange"}); }),
+              HasSubstr("strange"));
+}
+
 TEST(OperatorLayerTest, Contract) {
   expect_layer_contract({.class_name = "Operator",
                          .config = R"({"function": "mean", "arguments": {
