@@ -145,6 +145,18 @@ def slow_rows(rows):
     return max(1, rows // 100) if sanitized() else rows
 
 
+def rows_that_take(seconds, server):
+    """As many rows as the slow model computes in about that time."""
+    rows = 1
+    while True:
+        begin = time.monotonic()
+        assert server.request("POST", "/v1/models/slow:predict", slow_body(rows)).status == 200
+        took = time.monotonic() - begin
+        if took > seconds / 4:
+            return max(1, int(rows * seconds / took))
+        rows *= 4
+
+
 def slow_body(rows):
     return '{"instances": [' + ",".join(["0.5"] * rows) + "]}"
 

@@ -29,7 +29,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from harness import (FILES, KEEL, ROW, WORK, age, break_version, config, folder, fresh, in_threads, main, model_base, number,
-                     refused, repeated, run, sanitized, serve, shop_server, slow_base, slow_body, slow_rows, step, value)
+                     refused, repeated, rows_that_take, run, sanitized, serve, shop_server, slow_base, slow_body, slow_rows, step, value)
 from server import Server, publish, until
 
 
@@ -110,7 +110,7 @@ def start_s011_sigterm_finishes_what_was_begun():
     base = slow_base()
     server = Server(KEEL, "--model_name=slow", f"--model_base_path={base}", "--rest_api_num_threads=2")
     answers = []
-    count, rows = 64, slow_rows(500)
+    count, rows = 16, rows_that_take(0.5, server)
     join = in_threads(count, lambda i: answers.append(len(json.loads(
         server.request("POST", "/v1/models/slow:predict", slow_body(rows)).text)["predictions"])))
     idle = socket.create_connection(("127.0.0.1", server.port))

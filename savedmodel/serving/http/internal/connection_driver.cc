@@ -454,7 +454,14 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
     return;
   }
   c.expired = true;
-  shutdown(c.fd, phase == Phase::kBody ? SHUT_RD : SHUT_RDWR);
+  if (phase == Phase::kBody) {
+    shutdown(c.fd, SHUT_RD);
+    return;
+  }
+  // close() resets the connection, or the system would keep the rest of a response that nobody reads.
+  const linger none = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  shutdown(c.fd, SHUT_RDWR);
 }
 
 // Ends what a connection waits for if its deadline has passed. The list of connections is locked.
