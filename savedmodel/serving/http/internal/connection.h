@@ -29,6 +29,9 @@ struct Connection {
   Connection(int socket, const HttpLimits& limits) : fd(socket), parser(limits) {}
 
   const int fd;
+  // Orders the writes of a thread that arms epoll before the reads of the thread that gets the
+  // event.
+  std::atomic<bool> handed_over = false;
   std::atomic<Phase> phase = Phase::kIdle;
   RequestDeadline deadline;           // of the phase
   std::atomic<int64_t> progress = 0;  // bytes read or written in this phase

@@ -86,6 +86,7 @@ void ConnectionDriver::add(int fd) {
   metrics_.connections = connections_.size();
   set_phase(c, Phase::kIdle, idle_deadline());
   epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data = {.ptr = c}};
+  c->handed_over.store(true, std::memory_order_release);
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) close(c);
 }
 
@@ -107,7 +108,10 @@ void ConnectionDriver::set_phase(Connection* c, Phase phase, int64_t deadline) c
 
 void ConnectionDriver::arm(Connection* c, uint32_t events) const {
   epoll_event event = {.events = events | EPOLLONESHOT, .data = {.ptr = c}};
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, c->fd, &event);
+  const int fd = c->fd;
+  c->handed_over.store(true, std::memory_order_release);
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd,
+            &event);  // from here on another thread may own the connection
 }
 
 // Waits for more bytes; `bytes` are those of the next request that are there.
@@ -125,6 +129,7 @@ void ConnectionDriver::arm_reading(Connection* c, std::string_view bytes) {
 // ---- reading
 
 void ConnectionDriver::drive(Connection* connection, Scratch& scratch) {
+  connection->handed_over.exchange(false, std::memory_order_acquire);
   Work work = {{connection, false}};
   while (!work.empty()) {
     const auto [next, slot] = work.back();
@@ -458,7 +463,8 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
     shutdown(c.fd, SHUT_RD);
     return;
   }
-  // close() resets the connection, or the system would keep the rest of a response that nobody reads.
+  // close() resets the connection, or the system would keep the rest of a response that nobody
+  // reads.
   const linger none = {.l_onoff = 1, .l_linger = 0};
   setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
   shutdown(c.fd, SHUT_RDWR);

@@ -1,6 +1,7 @@
 // Tests savedmodel/serving/models/batch_scheduler.cc and batch_rows.cc.
 #include <keel/savedmodel/serving/models/batch_scheduler.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -154,15 +155,24 @@ void wait_for(const std::function<bool()>& condition) {
   ASSERT_TRUE(condition());
 }
 
+// As many rows of the slow model as take about a second.
+int64_t rows_of_a_second(BatchScheduler& scheduler) {
+  constexpr int64_t kTrial = 1000, kMost = 1000000;
+  const SerialSection serial;
+  const auto begin = std::chrono::steady_clock::now();
+  scheduled(scheduler, *models().blocker, slow_rows(kTrial));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return std::clamp(static_cast<int64_t>(kTrial / took.count()), kTrial / 10, kMost);
+}
+
 // Occupies one thread of computation for about a second, in which the test queues its
 // requests.
 class Busy {
  public:
   explicit Busy(BatchScheduler& scheduler) {
-    thread_ = std::thread([&scheduler, this] {
-      constexpr int64_t kRows = 300000;
+    thread_ = std::thread([&scheduler, this, count = rows_of_a_second(scheduler)] {
       const SerialSection serial;
-      const std::vector<InputValues> rows = slow_rows(kRows);
+      const std::vector<InputValues> rows = slow_rows(count);
       starts_ = true;
       scheduled(scheduler, *models().blocker, rows);
     });
