@@ -465,7 +465,7 @@ void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) c
   }
   // close() resets the connection, or the system would keep the rest of a response that nobody
   // reads.
-  const linger none = {.l_onoff = 1, .l_linger = 0};
+  const struct linger none = {.l_onoff = 1, .l_linger = 0};
   setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
   shutdown(c.fd, SHUT_RDWR);
 }
