@@ -66,7 +66,7 @@ def samples(server, name):
 # ---- batching
 
 def batching_s180_requests_are_joined():
-    requests, clients, rows = 30, 16, 20
+    requests, clients, rows = 6 if sanitized() else 30, 16, 20
     limits = {"max_batch_size": 8 * rows, "num_batch_threads": 1}
     with serve("slow.keras", batching=limits) as server:
         expected = {}
@@ -147,7 +147,8 @@ def batching_s181_the_queue_is_full():
                                                          "submitted is full"}
 
         in_threads(8, load)()
-        assert counts[200] >= 50 and counts[503] > 0, counts
+        # How many fit in depends on the speed of the model.
+        assert counts[200] >= 2 and counts[503] > 0 and sum(counts.values()) == 400, counts
         assert server.metric('keel_rejected_total{reason="queue"}') == counts[503]
 
 
