@@ -18,7 +18,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from harness import FILES, KEEL, WORK, config, fresh, in_threads, main, number, serve_model, slow_rows, step
+from harness import FILES, KEEL, WORK, config, fresh, in_threads, main, number, sanitized, serve_model, slow_rows, step
 from server import Server, publish, until
 
 PREDICT = "/v1/models/m:predict"
