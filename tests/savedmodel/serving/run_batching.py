@@ -172,7 +172,10 @@ def batching_s163_late_requests_are_not_computed():
                batching=limits) as server:
         statuses = []
         many = slow_rows(60000)
-        in_threads(8, lambda i: statuses.append(Client(server).post(slow_body(many if i == 0 else 1))[0]))()
+        join = in_threads(1, lambda _: statuses.append(Client(server).post(slow_body(many))[0]))
+        until(lambda: server.metric("keel_pending_requests") == 1, 20, "the long request is there")
+        in_threads(7, lambda _: statuses.append(Client(server).post(slow_body(1))[0]))()
+        join()
         assert 504 in statuses, statuses
         until(lambda: server.metric("keel_pending_requests") == 0, 60, "all have ended")
         rows = server.metric("nv_inference_count")
