@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Tests savedmodel/serving/, savedmodel/serving/base/, savedmodel/serving/http/,
-# savedmodel/serving/http/internal/, savedmodel/serving/models/ and savedmodel/serving/protocol/.
+# savedmodel/serving/http/internal/, savedmodel/serving/models/, savedmodel/serving/models/internal/
+# and savedmodel/serving/protocol/.
 """run_server.py BIN WORK GROUP [TEST...]: tests of a running `keel serve`, named by the rows of its
 specification: s011_... tests row S-011. CMakeLists.txt makes a test of each group.
 
