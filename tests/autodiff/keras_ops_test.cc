@@ -194,4 +194,18 @@ TEST(KerasOpsTest, UniqueListsNanOnceAndLast) {
   EXPECT_TRUE(std::isnan(found.values.to_vector<float>()[2]));
 }
 
+TEST(KerasOpsTest, CoordinatesOfEmptyTensorsHaveOnlyTheFill) {
+  const Tensor empty = Tensor::zeros({0, 2}, DType::kFloat32);
+  const Tensor at = Tensor::from<float>({0, 1}, {2, 1});
+  EXPECT_EQ(keras_ops::image::map_coordinates(empty, at, 1, "constant", 3).to_vector<float>(),
+            (std::vector<float>{3}));
+  for (const char* mode : {"wrap", "nearest", "mirror", "reflect"}) {
+    EXPECT_THAT(testing_support::message_of<ValueError>(
+                    [&] { keras_ops::image::map_coordinates(empty, at, 1, mode); }),
+                testing::HasSubstr(mode));
+    const Tensor none = Tensor::zeros({2, 0}, DType::kFloat32);
+    EXPECT_EQ(keras_ops::image::map_coordinates(empty, none, 1, mode).size(), 0);
+  }
+}
+
 }  // namespace keel::keras_ops_test
