@@ -310,6 +310,12 @@ bool GradientTape::any_active() {
   return now.no_gradients + now.suspensions == 0 && std::ranges::any_of(now.tapes, &Impl::records);
 }
 
+bool GradientTape::watches(const Tensor& tensor) {
+  return any_active() && std::ranges::any_of(Impl::of_thread().tapes, [&](const Impl* tape) {
+           return tape->records() && tape->watched.contains(tensor.id());
+         });
+}
+
 bool GradientTape::any_in_use() {
   const Impl::Recording& now = Impl::of_thread();
   return now.no_gradients == 0 && std::ranges::any_of(now.tapes, &Impl::recording);

@@ -92,6 +92,9 @@ class GradientTape {
 
   // Returns true if a tape of this thread is recording.
   static bool any_active();
+  // Returns true if a recording tape of this thread watches `tensor`, or has recorded how it was
+  // computed from a watched tensor.
+  static bool watches(const Tensor& tensor);
   // Returns true if the computations of this thread belong to a training step: no NoGradient is
   // alive, and a tape records, is paused or computes gradients.
   static bool any_in_use();

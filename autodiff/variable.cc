@@ -151,6 +151,8 @@ const std::string& Variable::path() const { return state().path; }
 void Variable::set_path(std::string path) const { state().path = std::move(path); }
 const TensorSpec& Variable::spec() const { return state().spec; }
 bool Variable::trainable() const { return state().options.trainable; }
+const RowRegularization& Variable::row_regularization() const { return state().options.rows; }
+
 const std::function<Tensor(const Tensor&)>& Variable::constraint() const {
   return state().options.constraint;
 }

@@ -37,6 +37,15 @@ enum class VariableAggregation {
   kOnlyFirstReplica  // the value of replica 0
 };
 
+// What optimizers apply to the rows of a variable that a sparse gradient (IndexedSlices) contains,
+// and to no other rows. A dense gradient contains all rows. 0 turns a member off.
+struct RowRegularization {
+  // Adds 2 l2 w to the gradient of a row w, the gradient of the penalty l2 |w|^2, after clipping.
+  double l2 = 0;
+  // Scales a row whose Euclidean norm exceeds this value down to it, after the update.
+  double max_norm = 0;
+};
+
 // Options of a Variable.
 struct VariableOptions {
   std::string name = "variable";  // the last part of the path
@@ -48,6 +57,7 @@ struct VariableOptions {
   // Function that optimizers apply to the value after each step; empty means none. It returns a
   // tensor of the variable's shape and dtype.
   std::function<Tensor(const Tensor&)> constraint = {};
+  RowRegularization rows = {};  // of the rows of the first axis
 };
 
 // A handle to a variable. Copies of a handle refer to the same variable.
@@ -80,6 +90,7 @@ class Variable {
   // their mean.
   bool averages_replicas() const;
   const std::function<Tensor(const Tensor&)>& constraint() const;  // empty if there is none
+  const RowRegularization& row_regularization() const;
 
   // Inside a replica, returns that replica's value, or the value of an active CombinedReads.
   // Outside, returns the combined value. Active tapes watch the result if the variable is

@@ -25,6 +25,9 @@ struct Slot {
   // Determines the position in Keras's files. They store one group of slots after the other; within
   // a group, variable by variable, with the slots of a variable next to each other.
   int group = 0;
+  // True for one value per row of an embedding table instead of one per element. Only rules of
+  // embedding engines have such slots.
+  bool per_row = false;
 };
 
 // The values that change from step to step.

@@ -82,6 +82,10 @@ void EmbeddingEngine::initialize(int table, int part, int64_t rows,
   state_->tables.shard_with(table, 0, 0).initialize(part, rows, initializer, stream);
 }
 
+int64_t EmbeddingEngine::width(int table, int part) const {
+  return state_->tables.shard(static_cast<size_t>(table)).width(part);
+}
+
 std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
   check_static(table);
   const LocalRows& rows = state_->tables.shard_with(table, 0, 0).rows();
@@ -104,7 +108,9 @@ KeyedTable* EmbeddingEngine::keyed_table(int table) const { return state_->table
 void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end, float* out) const {
   check_static(table);
   const TableShard& shard = state_->tables.shard_with(table, begin, end);
-  for (int64_t row = begin; row < end; ++row, out += shard.dim()) shard.read(part, row, out);
+  for (int64_t row = begin; row < end; ++row, out += shard.width(part)) {
+    shard.read(part, row, out);
+  }
 }
 
 void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end,
@@ -112,23 +118,26 @@ void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end
   check_static(table);
   state_->drop_prefetched();
   TableShard& shard = state_->tables.shard_with(table, begin, end);
-  for (int64_t row = begin; row < end; ++row, values += shard.dim()) shard.write(part, row, values);
+  for (int64_t row = begin; row < end; ++row, values += shard.width(part)) {
+    shard.write(part, row, values);
+  }
   if (part != 0) return;
   for (auto& replica : state_->replicas) replica->updater.restart_numbering(table);
 }
 
 Tensor EmbeddingEngine::retrieve(int table, int part) const {
   const EngineTable& t = tables().at(table);
-  Tensor out = Tensor::uninitialized({t.rows, t.dim}, DType::kFloat32);
+  Tensor out = Tensor::uninitialized({t.rows, width(table, part)}, DType::kFloat32);
   read_rows(table, part, 0, t.rows, out.mutable_data<float>().data());
   return out;
 }
 
 void EmbeddingEngine::load(int table, int part, const Tensor& values) {
   const EngineTable& t = tables().at(table);
-  if (values.shape() != Shape{t.rows, t.dim} || values.dtype() != DType::kFloat32) {
-    throw ValueError("EmbeddingEngine: table '", t.name, "' must be float32 ", Shape{t.rows, t.dim},
-                     ", received ", values.dtype(), " ", values.shape());
+  const Shape shape = {t.rows, width(table, part)};
+  if (values.shape() != shape || values.dtype() != DType::kFloat32) {
+    throw ValueError("EmbeddingEngine: table '", t.name, "' must be float32 ", shape, ", received ",
+                     values.dtype(), " ", values.shape());
   }
   write_rows(table, part, 0, t.rows, values.data<float>().data());
 }

@@ -91,7 +91,10 @@ class EmbeddingEngine {
   const std::vector<EngineTable>& tables() const { return configuration().tables; }
   int shards() const { return configuration().num_tensor_cores; }
   // In the functions below, part 0 of a table is its weights, and part p > 0 is slot p - 1 of its
-  // rule.
+  // rule. A slot with Slot::per_row has one element per row in place of dim.
+
+  // Returns the number of elements of a row of a part.
+  int64_t width(int table, int part) const;
 
   // Initializes the first `rows` rows of a part of a table with the values that `initializer` gives
   // a tensor [rows, dim].

@@ -89,6 +89,10 @@ void write(const F2ARule& rule, bool, proto::OptimizationParameters& out) {
   p.set_initial_accumulator_value(rule.options.initial_accumulator_value);
   p.set_initial_local_step_value(rule.options.initial_local_step_value);
 }
+void write(const RowwiseAdagradRule& rule, bool, proto::OptimizationParameters& out) {
+  out.mutable_rowwise_adagrad()->set_initial_accumulator_value(rule.initial_accumulator_value);
+  out.mutable_rowwise_adagrad()->set_epsilon(rule.epsilon);
+}
 void write(const CustomRule&, bool, proto::OptimizationParameters& out) {
   out.mutable_user_defined_program()->set_name(kCustomName);
 }
@@ -126,7 +130,8 @@ void write_rule(const EngineTable& table, proto::OptimizationParameters& out) {
       !only_dense(*rule) &&
       write_as_one_of<SGDRule, AdagradRule, AdagradMomentumRule, FtrlRule, AdamRule, MomentumRule,
                       RMSPropRule, ProximalAdagradRule, ProximalYogiRule, FrequencyEstimatorRule,
-                      LaPropRule, F2ARule, CustomRule>(*rule, table.update.lazy, out);
+                      LaPropRule, F2ARule, RowwiseAdagradRule, CustomRule>(*rule, table.update.lazy,
+                                                                           out);
   if (!known || (!table.update.lazy && !out.has_adam())) {
     throw ValueError("EngineConfiguration: table '", table.name,
                      "' has an update rule that embedding engines do not support; use the "
@@ -253,6 +258,9 @@ std::shared_ptr<const UpdateRule> read_rule(const proto::OptimizationParameters&
       return read(p.la_prop());
     case P::kF2A:
       return read(p.f2a());
+    case P::kRowwiseAdagrad:
+      return std::make_shared<RowwiseAdagradRule>(p.rowwise_adagrad().initial_accumulator_value(),
+                                                  p.rowwise_adagrad().epsilon());
     case P::kUserDefinedProgram:
     case P::PARAMETERS_NOT_SET:
       break;
@@ -303,6 +311,13 @@ proto::OptimizationParameters write_optimization_parameters(const EngineTable& t
     out.set_multiply_weight_decay_factor_by_learning_rate(
         u.multiply_weight_decay_factor_by_learning_rate);
   }
+  if (u.clipnorm > 0) out.set_clipnorm(u.clipnorm);
+  if (u.global_clipnorm > 0) {
+    out.set_global_clipnorm(u.global_clipnorm);
+    out.set_global_clipnorm_group(u.global_clipnorm_group);
+  }
+  if (u.l2 > 0) out.set_l2(u.l2);
+  if (u.max_norm > 0) out.set_max_norm(u.max_norm);
   if (table.low_dimensional_packing) out.set_low_dimensional_packing_status(P::ENABLED);
   if (const auto& q = table.quantization) {
     proto::SimulatedQuantization& p = *out.mutable_simulated_quantization();
@@ -330,7 +345,23 @@ void read_optimization_parameters(const proto::OptimizationParameters& p, Engine
                   .clip_weight_min = lower_of(p.clipping_limits()),
                   .clip_weight_max = upper_of(p.clipping_limits()),
                   .use_gradient_accumulation = read_status(p.gradient_accumulation_status(), true),
-                  .lazy = !p.adam().use_non_lazy_adam()};
+                  .lazy = !p.adam().use_non_lazy_adam(),
+                  .clipnorm = p.clipnorm(),
+                  .global_clipnorm = p.global_clipnorm(),
+                  .global_clipnorm_group = p.global_clipnorm_group(),
+                  .l2 = p.l2(),
+                  .max_norm = p.max_norm()};
+  const RowUpdate& u = table.update;
+  if (!(u.clipnorm >= 0 && u.global_clipnorm >= 0 && u.l2 >= 0 && u.max_norm >= 0)) {
+    throw ValueError("EngineConfiguration: table '", table.name,
+                     "' must not have negative norms or penalties, received clipnorm ", u.clipnorm,
+                     ", global_clipnorm ", u.global_clipnorm, ", l2 ", u.l2, " and max_norm ",
+                     u.max_norm);
+  }
+  if (u.clips_by_norm() && !u.use_gradient_accumulation) {
+    throw ValueError("EngineConfiguration: table '", table.name,
+                     "' clips gradients by norm, which requires gradient accumulation");
+  }
   table.low_dimensional_packing = read_status(p.low_dimensional_packing_status(), false);
   table.quantization = read_quantization(p.simulated_quantization());
 }

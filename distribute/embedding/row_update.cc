@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <keel/framework/kernels/update_rules/row_regularization.h>
 #include <keel/framework/update_rule.h>
 
 namespace keel::distribute {
@@ -21,6 +22,12 @@ void clip(float* values, int64_t n, const std::optional<double>& low,
 
 void RowUpdate::prepare(const TableRows& rows, float* gradients, const Step& step) const {
   clip(gradients, std::ssize(rows.rows) * rows.dim, clip_gradient_min, clip_gradient_max);
+  if (l2 != 0) {
+    for (size_t i = 0; i < rows.rows.size(); ++i) {
+      kernels::add_l2_gradient(rows.values + rows.rows[i] * rows.row_step, rows.dim, l2,
+                               gradients + static_cast<int64_t>(i) * rows.dim);
+    }
+  }
   if (weight_decay_factor == 0) return;
   const auto decay = static_cast<float>(
       weight_decay_factor *
@@ -32,9 +39,11 @@ void RowUpdate::prepare(const TableRows& rows, float* gradients, const Step& ste
 }
 
 void RowUpdate::clip_weights(const TableRows& rows) const {
-  if (!clip_weight_min && !clip_weight_max) return;
+  if (!clip_weight_min && !clip_weight_max && max_norm == 0) return;
   for (const int64_t row : rows.rows) {
-    clip(rows.values + row * rows.row_step, rows.dim, clip_weight_min, clip_weight_max);
+    float* const weights = rows.values + row * rows.row_step;
+    clip(weights, rows.dim, clip_weight_min, clip_weight_max);
+    if (max_norm > 0) kernels::limit_norm(weights, rows.dim, max_norm);
   }
 }
 

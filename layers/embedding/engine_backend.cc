@@ -5,6 +5,23 @@
 #include <keel/layers/embedding/tables/internal/bags.h>
 
 namespace keel {
+namespace {
+
+// Returns the values of the weights that tapes watch, by feature; empty if there are none.
+std::vector<Tensor> trained_weights(const Tensors& features, const FeatureWeights& weights) {
+  if (!weights || !GradientTape::any_active()) return {};
+  assert_same_structure(features, *weights);
+  std::vector<Tensor> out;
+  bool any = false;
+  for (const std::optional<TensorLike>& w : flatten(*weights)) {
+    const bool trains = w && w->layout() != Layout::kDense && GradientTape::watches(w->values());
+    out.push_back(trains ? w->values() : Tensor());
+    any = any || trains;
+  }
+  return any ? out : std::vector<Tensor>();
+}
+
+}  // namespace
 
 TPUEmbeddingLayer::EngineBackend::EngineBackend(const TableSet& tables,
                                                 const Nest<FeatureConfig>& config,
@@ -44,8 +61,15 @@ Tensors TPUEmbeddingLayer::EngineBackend::lookup(const Tensors& features,
   }
   // Only a lookup that a tape records can be followed by an update.
   const bool training = GradientTape::any_active();
-  const std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
-    EngineSession::Lookup found = session_.lookup(features, weights, training);
+  // Weights with a gradient need the rows of single positions. Pooling them is an operation of its
+  // own, so that computing the gradient of weights alone does not update the tables.
+  const std::vector<Tensor> trained = trained_weights(features, weights);
+  std::vector<bool> by_position;
+  for (const Tensor& w : trained) by_position.push_back(static_cast<bool>(w));
+  std::vector<std::optional<PositionPool>> unpooled;
+  std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
+    EngineSession::Lookup found = session_.lookup(features, weights, training, by_position);
+    unpooled = std::move(found.unpooled);
     return WithBackward{std::move(found.activations),
                         [session = session_,
                          ticket = std::move(found.ticket)](std::span<const Gradient> dy) mutable {
@@ -59,6 +83,11 @@ Tensors TPUEmbeddingLayer::EngineBackend::lookup(const Tensors& features,
                           return std::vector<Gradient>{Tensor::zeros({1})};
                         }};
   });
+  for (size_t f = 0; f < trained.size(); ++f) {
+    if (!unpooled[f]) continue;
+    const Shape shape = unpooled[f]->output_shape() + Shape{values[f].dim(1)};
+    values[f] = ops::reshape(pool_positions(std::move(*unpooled[f]), values[f], trained[f]), shape);
+  }
   return map_structure(pack_sequence_as(config, values),
                        [](const Tensor& t) -> TensorLike { return t; });
 }

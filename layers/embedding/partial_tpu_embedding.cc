@@ -73,7 +73,8 @@ void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureC
           : track(layers::Embedding(
                 {.input_dim = table.vocabulary_size,
                  .output_dim = table.dim,
-                 .embeddings_initializer = table.initializer.value_or(Initializer("uniform"))}));
+                 .embeddings_initializer = table.initializer.value_or(Initializer("uniform")),
+                 .trainable = table.trainable}));
   keras_embedding_layers_.emplace(name, layer);
   // A lookup of dense ids is a plain gather that keeps their shape: max_sequence_length and
   // output_shape do not apply.

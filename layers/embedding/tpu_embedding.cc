@@ -308,12 +308,14 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
     // The plan calls the layer for ids without a vocabulary.
     if (feature.table->dynamic || !can_plan(feature, layout)) return {};
+    // So does it for maxima, which plans have no step for.
+    if (feature.table->combiner == "max" && layout != Layout::kDense) return {};
     const auto found =
         planner.look_up({.caller = "TPUEmbedding: feature '" + paths[f] + "'",
                          .table = backend_->read(tables_.find(feature.table)),
                          .ids = ids,
                          .weights = has_weight ? std::optional(weights[f]) : std::nullopt,
-                         .combiner = combiner_from_name(feature.table->combiner),
+                         .combiner = lookup_combiner(*feature.table),
                          .prunes = layout == Layout::kSparse && *rules == LookupRules::kHost &&
                                    feature.validate_weights_and_indices});
     if (!found) return {};

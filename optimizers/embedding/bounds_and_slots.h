@@ -51,7 +51,12 @@ Config encode(const ClipValue& value);
 // length.
 void decode(const Config& config, ClipValue& value);
 
+struct Slot;
 struct TableOptimizerState;
+
+// Returns the shape of a slot of a table of this shape, [vocabulary_size, dim]: the same, or
+// [vocabulary_size, 1] for a slot with Slot::per_row.
+Shape slot_shape(const Slot& slot, const Shape& table);
 
 // Describes the table whose slots are created.
 struct TableVariable {
@@ -61,7 +66,7 @@ struct TableVariable {
 };
 
 // Maps the name of each slot to its initial value. An initializer can compute any shard of it. A
-// tensor has the shape of the whole table and cannot be sharded, so engines under an accelerator
+// tensor has the whole slot's shape and cannot be sharded, so engines under an accelerator
 // strategy reject it.
 using SlotVariables = std::map<std::string, std::variant<Initializer, Tensor>>;
 
@@ -74,8 +79,8 @@ using SlotVariableCreationFn = SharedFunction<SlotVariables(
 // Returns the initial values of the slots of `table`: the result of the optimizer's
 // slot_variable_creation_fn if it is set, otherwise the optimizer's initializers. Call it once for
 // each table, when the table is built. Throws ValueError if the function returns names other than
-// those of the slots, or a tensor without the table's shape and dtype, and if the optimizer does
-// not support the width of the table.
+// those of the slots, or a tensor without the slot's shape and the table's dtype, and if the
+// optimizer does not support the width of the table.
 SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVariable& table);
 
 }  // namespace keel

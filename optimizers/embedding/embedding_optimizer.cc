@@ -71,6 +71,7 @@ EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradMomentum& o) : state_(s
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::LaProp& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::F2A& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::RowwiseAdagrad& o) : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& o)
     : state_(shared(o)) {}
 EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
@@ -149,7 +150,9 @@ distribute::RowUpdate row_update(const TableOptimizerState& o) {
           .clip_weight_min = o.clip_weight_min,
           .clip_weight_max = o.clip_weight_max,
           .use_gradient_accumulation = o.use_gradient_accumulation,
-          .lazy = o.lazy};
+          .lazy = o.lazy,
+          .clipnorm = o.clipnorm,
+          .global_clipnorm = o.global_clipnorm};
 }
 
 Config encode(const EmbeddingOptimizer& optimizer) {
@@ -197,14 +200,16 @@ void decode(const Config& config, EmbeddingOptimizer& optimizer) {
     optimizer = EmbeddingOptimizer(options);
     return true;
   };
-  if (!any_of_classes<
-          tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum, tpu::LaProp, tpu::F2A,
-          tpu::StochasticGradientDescentParameters, tpu::AdagradParameters, tpu::AdamParameters,
-          tpu::FtrlParameters, tpu::ProximalAdagradParameters, tpu::ProximalYogiParameters,
-          tpu::MomentumParameters, tpu::RMSPropParameters, tpu::FrequencyEstimatorParameters>(
-          read)) {
-    throw ValueError("EmbeddingOptimizer: unknown class '", name,
-                     "'; use tpu::SGD, Adagrad, Adam, FTRL, AdagradMomentum, LaProp or F2A");
+  if (!any_of_classes<tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum,
+                      tpu::LaProp, tpu::F2A, tpu::RowwiseAdagrad,
+                      tpu::StochasticGradientDescentParameters, tpu::AdagradParameters,
+                      tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
+                      tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
+                      tpu::FrequencyEstimatorParameters>(read)) {
+    throw ValueError(
+        "EmbeddingOptimizer: unknown class '", name,
+        "'; use tpu::SGD, Adagrad, RowwiseAdagrad, Adam, FTRL, AdagradMomentum, LaProp "
+        "or F2A");
   }
 }
 

@@ -26,6 +26,7 @@ struct RowUpdate;  // the update of one row by an embedding engine
 namespace tpu {  // optimizers/embedding/sparse_core_optimizers.h
 struct LaProp;
 struct F2A;
+struct RowwiseAdagrad;  // optimizers/embedding/rowwise_adagrad.h
 // Those of optimizers/embedding/tpu_parameters.h.
 struct StochasticGradientDescentParameters;
 struct AdagradParameters;
@@ -51,6 +52,11 @@ struct TableOptimizerState {
   // if multiply_weight_decay_factor_by_learning_rate is set. 0 turns it off.
   double weight_decay_factor = 0;
   bool multiply_weight_decay_factor_by_learning_rate = false;
+  // At most one is positive; 0 turns them off. clipnorm scales the gradient of a table, summed by
+  // row over the global batch, down to this norm. global_clipnorm scales the gradients of all
+  // tables that have an equal optimizer by one factor, so that the norm of all of them does not
+  // exceed it.
+  double clipnorm = 0, global_clipnorm = 0;
   // Bounds of each weight, applied after the rule.
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
   // If true, the gradients of a row are summed over the batch and the rule runs once. If false, the
@@ -88,7 +94,8 @@ struct TableOptimizerState {
 // Construction throws ValueError for
 //   - an unknown name,
 //   - a parameter that is out of range or missing,
-//   - gradient bounds, or an Adam that is not lazy, without gradient accumulation,
+//   - gradient bounds or norms, or an Adam that is not lazy, without gradient accumulation,
+//   - more than one of clipvalue, clipnorm and global_clipnorm,
 //   - a schedule as the learning rate or global_step of an embedding optimizer,
 //   - a number of slot initializers that differs from the number of slot names,
 //   - a Keras optimizer or setting that the engines do not support (see translate_keras_optimizer).
@@ -109,6 +116,8 @@ class EmbeddingOptimizer {
   // The optimizers of optimizers/embedding/sparse_core_optimizers.h.
   EmbeddingOptimizer(const tpu::LaProp& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::F2A& options);     // NOLINT: implicit
+  // The optimizer of optimizers/embedding/rowwise_adagrad.h.
+  EmbeddingOptimizer(const tpu::RowwiseAdagrad& options);  // NOLINT: implicit
   // Parameters of the V1 engine (optimizers/embedding/tpu_parameters.h).
   EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdagradParameters& options);                    // NOLINT: implicit
@@ -158,6 +167,7 @@ class EmbeddingOptimizer {
 // Throws ValueError for any other class, and for a setting without its default value, except
 //   - the learning rate and initial_accumulator_value,
 //   - weight_decay, if it applies to all variables (exclude_from_weight_decay is rejected),
+//   - clipnorm and global_clipnorm,
 //   - beta_1, beta_2 and epsilon of Adam,
 //   - learning_rate_power, l1, l2 and beta of Ftrl.
 EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);

@@ -4,6 +4,7 @@
 
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
+#include <keel/optimizers/embedding/rowwise_adagrad.h>
 #include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
@@ -59,6 +60,7 @@ TableOptimizerState state_of(const tpu::AdagradMomentum& o);
 TableOptimizerState state_of(const tpu::CustomOptimizer& o);
 TableOptimizerState state_of(const tpu::LaProp& o);
 TableOptimizerState state_of(const tpu::F2A& o);
+TableOptimizerState state_of(const tpu::RowwiseAdagrad& o);
 TableOptimizerState state_of(const tpu::StochasticGradientDescentParameters& o);
 TableOptimizerState state_of(const tpu::AdagradParameters& o);
 TableOptimizerState state_of(const tpu::AdamParameters& o);

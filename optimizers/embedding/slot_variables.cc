@@ -9,7 +9,9 @@ namespace keel {
 namespace {
 
 void check_created(const SlotVariables& made, const TableVariable& table,
-                   const std::vector<std::string>& names) {
+                   const std::vector<Slot>& slots) {
+  std::vector<std::string> names;
+  for (const Slot& slot : slots) names.push_back(slot.name);
   std::vector<std::string> received;
   for (const auto& [name, start] : made) received.push_back(name);
   const bool all =
@@ -18,18 +20,23 @@ void check_created(const SlotVariables& made, const TableVariable& table,
     throw ValueError("slot_variable_creation_fn: must return the slots [", joined(names),
                      "] for table '", table.name, "', received [", joined(received), "]");
   }
-  for (const auto& [name, start] : made) {
-    const auto* tensor = std::get_if<Tensor>(&start);
+  for (const Slot& slot : slots) {
+    const auto* tensor = std::get_if<Tensor>(&made.at(slot.name));
     if (tensor == nullptr) continue;
-    if (!*tensor || tensor->shape() != table.shape || tensor->dtype() != table.dtype) {
-      throw ValueError("slot_variable_creation_fn: slot '", name, "' of table '", table.name,
-                       "' must be a ", table.dtype, " tensor of shape ", table.shape, ", received ",
+    const Shape shape = slot_shape(slot, table.shape);
+    if (!*tensor || tensor->shape() != shape || tensor->dtype() != table.dtype) {
+      throw ValueError("slot_variable_creation_fn: slot '", slot.name, "' of table '", table.name,
+                       "' must be a ", table.dtype, " tensor of shape ", shape, ", received ",
                        *tensor ? str(tensor->dtype(), " ", tensor->shape()) : "an empty tensor");
     }
   }
 }
 
 }  // namespace
+
+Shape slot_shape(const Slot& slot, const Shape& table) {
+  return slot.per_row ? Shape{table[0], 1} : table;
+}
 
 SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVariable& table) {
   if (optimizer.required_dim && table.shape[-1] != *optimizer.required_dim) {
@@ -41,7 +48,7 @@ SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVari
   if (optimizer.slot_variable_creation_fn) {
     SlotVariables made =
         optimizer.slot_variable_creation_fn(table, names, optimizer.slot_initializers);
-    check_created(made, table, names);
+    check_created(made, table, optimizer.rule->slots());
     return made;
   }
   SlotVariables out;

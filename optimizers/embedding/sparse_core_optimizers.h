@@ -29,6 +29,7 @@ struct LaProp {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
@@ -62,6 +63,7 @@ struct F2A {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 

@@ -12,15 +12,36 @@ void refuse_schedule(const char* caller, const char* name, const LearningRate& r
                    "with this schedule instead");
 }
 
+template <class Options>
+void check_clipping(const char* caller, const Options& o) {
+  check_not_negative(caller, "clipnorm", o.clipnorm.value_or(0));
+  check_not_negative(caller, "global_clipnorm", o.global_clipnorm.value_or(0));
+  const bool by_norm = o.clipnorm.value_or(0) > 0, by_all = o.global_clipnorm.value_or(0) > 0;
+  if (o.clipvalue.is_set() + by_norm + by_all > 1) {
+    throw ValueError(caller,
+                     ": at most one of clipvalue, clipnorm and global_clipnorm may be set, "
+                     "received clipvalue ",
+                     to_json(encode(o.clipvalue)), ", clipnorm ", o.clipnorm.value_or(0),
+                     " and global_clipnorm ", o.global_clipnorm.value_or(0),
+                     "; leave the others unset");
+  }
+  if (o.use_gradient_accumulation) return;
+  if (o.clipvalue.is_set()) {
+    throw ValueError(caller, ": clipvalue requires use_gradient_accumulation, received clipvalue ",
+                     to_json(encode(o.clipvalue)), " with use_gradient_accumulation false");
+  }
+  if (by_norm || by_all) {
+    throw ValueError(caller, ": ", by_norm ? "clipnorm" : "global_clipnorm",
+                     " requires use_gradient_accumulation, received false");
+  }
+}
+
 // Converts the options that all classes except CustomOptimizer have in common.
 template <class Options>
 TableOptimizerState common(const Options& o) {
   const char* caller = Options::kClassName;
   refuse_schedule(caller, "learning_rate", o.learning_rate);
-  if (o.clipvalue.is_set() && !o.use_gradient_accumulation) {
-    throw ValueError(caller, ": clipvalue requires use_gradient_accumulation, received clipvalue ",
-                     to_json(encode(o.clipvalue)), " with use_gradient_accumulation false");
-  }
+  check_clipping(caller, o);
   check_bounds(caller, "clip_weight", o.clip_weight_min, o.clip_weight_max);
   TableOptimizerState state = {.class_name = caller,
                                .rule = nullptr,
@@ -30,6 +51,8 @@ TableOptimizerState common(const Options& o) {
                                .weight_decay_factor = o.weight_decay_factor.value_or(0),
                                .multiply_weight_decay_factor_by_learning_rate =
                                    o.multiply_weight_decay_factor_by_learning_rate,
+                               .clipnorm = o.clipnorm.value_or(0),
+                               .global_clipnorm = o.global_clipnorm.value_or(0),
                                .clip_weight_min = o.clip_weight_min,
                                .clip_weight_max = o.clip_weight_max,
                                .use_gradient_accumulation = o.use_gradient_accumulation,
@@ -185,6 +208,15 @@ TableOptimizerState state_of(const tpu::F2A& o) {
                               .initial_accumulator_value = o.initial_accumulator_value,
                               .initial_local_step_value = o.initial_local_step_value}),
            {"accumulators", "local_steps"});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::RowwiseAdagrad& o) {
+  check_not_negative("RowwiseAdagrad", "initial_accumulator_value", o.initial_accumulator_value);
+  check_not_negative("RowwiseAdagrad", "epsilon", o.epsilon);
+  TableOptimizerState state = common(o);
+  set_rule(state, std::make_shared<RowwiseAdagradRule>(o.initial_accumulator_value, o.epsilon),
+           {"accumulators"});
   return state;
 }
 

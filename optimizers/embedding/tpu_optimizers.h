@@ -22,6 +22,8 @@ namespace keel::tpu {
 //   weight_decay_factor        w -= factor w before the update; the factor is multiplied by the
 //                              learning rate if multiply_weight_decay_factor_by_learning_rate
 //   clipvalue                  bounds of each element of the row's gradient
+//   clipnorm, global_clipnorm  bounds of the norm of the gradient of the table, or of all tables
+//                              with an equal optimizer; at most one of the three may be set
 //   low_dimensional_packing_status  a storage hint; changes no value
 //   slot_variable_creation_fn  creates the slots instead of the optimizer (SGD has no slots)
 template <class Self>
@@ -34,6 +36,8 @@ void common_fields(Self& self, auto&& field) {
   field("multiply_weight_decay_factor_by_learning_rate",
         self.multiply_weight_decay_factor_by_learning_rate);
   field("clipvalue", self.clipvalue);
+  field("clipnorm", self.clipnorm);
+  field("global_clipnorm", self.global_clipnorm);
   field("low_dimensional_packing_status", self.low_dimensional_packing_status);
 }
 
@@ -45,6 +49,7 @@ struct SGD {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
 
   static constexpr char kClassName[] = "SGD";
@@ -60,6 +65,7 @@ struct Adagrad {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
@@ -90,6 +96,7 @@ struct Adam {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
@@ -119,6 +126,7 @@ struct FTRL {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
@@ -151,6 +159,7 @@ struct AdagradMomentum {
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
   ClipValue clipvalue = {};
+  std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
 

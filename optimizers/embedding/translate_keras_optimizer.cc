@@ -23,8 +23,10 @@ void check_settings(const char* class_name, Options options,
   options.learning_rate = 0.0;
   const Config settings = to_config(options);
   const Config defaults = to_config(Options{});
+  const std::vector<std::string> by_all = {"name", "learning_rate", "weight_decay", "clipnorm",
+                                           "global_clipnorm"};
   for (const auto& [key, value] : settings.entries()) {
-    if (key == "name" || key == "learning_rate" || std::ranges::count(carried, key) > 0) continue;
+    if (std::ranges::count(by_all, key) + std::ranges::count(carried, key) > 0) continue;
     const Config& needed = defaults[key];
     if (value == needed || (is_off(value) && is_off(needed))) continue;
     throw ValueError("EmbeddingOptimizer: a Keras ", class_name, " that trains tables must have ",
@@ -32,41 +34,41 @@ void check_settings(const char* class_name, Options options,
   }
 }
 
-// Keras multiplies the decay by the learning rate.
-template <class TableOptions>
-TableOptimizerState with_decay(TableOptions table, const std::optional<double>& weight_decay) {
-  table.weight_decay_factor = weight_decay;
-  table.multiply_weight_decay_factor_by_learning_rate = weight_decay.has_value();
+// Sets the options that all classes carry. Keras multiplies the decay by the learning rate.
+template <class TableOptions, class KerasOptions>
+TableOptimizerState with_common(TableOptions table, const KerasOptions& o) {
+  table.weight_decay_factor = o.weight_decay;
+  table.multiply_weight_decay_factor_by_learning_rate = o.weight_decay.has_value();
+  table.clipnorm = o.clipnorm;
+  table.global_clipnorm = o.global_clipnorm;
   return state_of(table);
 }
 
 TableOptimizerState translated(const SGDOptions& o) {
-  check_settings("SGD", o, {"weight_decay"});
-  return with_decay(tpu::SGD{}, o.weight_decay);
+  check_settings("SGD", o, {});
+  return with_common(tpu::SGD{}, o);
 }
 
 TableOptimizerState translated(const AdagradOptions& o) {
-  check_settings("Adagrad", o, {"initial_accumulator_value", "weight_decay"});
-  return with_decay(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value},
-                    o.weight_decay);
+  check_settings("Adagrad", o, {"initial_accumulator_value"});
+  return with_common(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value}, o);
 }
 
 TableOptimizerState translated(const AdamOptions& o) {
-  check_settings("Adam", o, {"beta_1", "beta_2", "epsilon", "weight_decay"});
-  return with_decay(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon},
-                    o.weight_decay);
+  check_settings("Adam", o, {"beta_1", "beta_2", "epsilon"});
+  return with_common(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon}, o);
 }
 
 TableOptimizerState translated(const FtrlOptions& o) {
   check_settings("Ftrl", o,
                  {"learning_rate_power", "initial_accumulator_value", "l1_regularization_strength",
-                  "l2_regularization_strength", "beta", "weight_decay"});
-  return with_decay(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
-                              .l1_regularization_strength = o.l1_regularization_strength,
-                              .l2_regularization_strength = o.l2_regularization_strength,
-                              .beta = o.beta,
-                              .initial_accumulator_value = o.initial_accumulator_value},
-                    o.weight_decay);
+                  "l2_regularization_strength", "beta"});
+  return with_common(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
+                               .l1_regularization_strength = o.l1_regularization_strength,
+                               .l2_regularization_strength = o.l2_regularization_strength,
+                               .beta = o.beta,
+                               .initial_accumulator_value = o.initial_accumulator_value},
+                     o);
 }
 
 // Returns an empty optional unless `optimizer` is of this class. The classes are final, so derived

@@ -87,6 +87,9 @@ bool has_constraint(const StepVariable& v) { return static_cast<bool>(v.variable
 
 void apply_constraints(const std::vector<StepVariable>& variables) {
   for (const StepVariable& v : variables) {
+    if (v.variable.row_regularization().max_norm > 0 && v.form == GradientKind::kDense) {
+      limit_row_norms(v.variable);
+    }
     if (has_constraint(v)) apply_constraint(v.variable);
   }
 }

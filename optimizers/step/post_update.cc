@@ -4,6 +4,7 @@
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/row_regularization.h>
 #include <keel/optimizers/step/variable_update.h>
 
 namespace keel {
@@ -23,7 +24,23 @@ void write(const Tensor& value, const Variable& variable) {
   std::ranges::copy(value.data<T>(), VariableStorage(variable).elements<T>().begin());
 }
 
+template <class T>
+void limit_rows(const Variable& variable) {
+  const int64_t dim = row_size(variable);
+  if (dim == 0) return;
+  T* const values = VariableStorage(variable).elements<T>().data();
+  const double most = variable.row_regularization().max_norm;
+  parallel_for(variable.shape().size() / dim, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) kernels::limit_norm(values + row * dim, dim, most);
+  });
+}
+
 }  // namespace
+
+void limit_row_norms(const Variable& variable) {
+  VariableStorage(variable).make_unique();
+  variable.dtype() == DType::kFloat64 ? limit_rows<double>(variable) : limit_rows<float>(variable);
+}
 
 void average_unchanged(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
                        const std::vector<Variable>& slots) {

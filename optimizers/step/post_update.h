@@ -17,4 +17,8 @@ void average_unchanged(const StepPlan& plan, const UpdateRule& rule, const Varia
 // has another shape or dtype.
 void apply_constraint(const Variable& variable);
 
+// Limits the norm of every row to RowRegularization::max_norm. For steps by dense gradients; those
+// by rows limit the rows that they update.
+void limit_row_norms(const Variable& variable);
+
 }  // namespace keel

@@ -55,7 +55,9 @@ VariableMemory packed(const std::vector<Variable>& parts, int64_t dim) {
   }
   // Views are read-only, but no other handle holds these, so writing to them is safe.
   T* const first = const_cast<T*>(VariableStorage(parts[0]).value().rows<T>().first);
-  VariableMemory out = {.values = first, .row_step = std::ssize(parts) * dim};
+  VariableMemory out = {.values = first,
+                        .row_step = std::ssize(parts) * dim,
+                        .regularization = parts[0].row_regularization()};
   for (int64_t p = 1; p < std::ssize(parts); ++p) out.slots.push_back(first + p * dim);
   return out;
 }
@@ -74,7 +76,9 @@ int64_t row_size(const Variable& variable) {
 }
 
 VariableMemory memory_of(const Variable& variable, const std::vector<Variable>& slots) {
-  VariableMemory out = {.values = elements_of(variable), .row_step = row_size(variable)};
+  VariableMemory out = {.values = elements_of(variable),
+                        .row_step = row_size(variable),
+                        .regularization = variable.row_regularization()};
   for (const Variable& slot : slots) out.slots.push_back(elements_of(slot));
   return out;
 }

@@ -17,6 +17,7 @@ struct VariableMemory {
   void* values = nullptr;
   std::vector<void*> slots = {};
   int64_t row_step = 0;  // stride of rows in elements, of the values and of each slot
+  RowRegularization regularization = {};  // of the variable
 };
 
 // Returns the memory of values that are stored separately, with contiguous rows. All values must be

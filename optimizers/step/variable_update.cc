@@ -4,6 +4,7 @@
 #include <array>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/row_regularization.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
 
 namespace keel {
@@ -24,7 +25,8 @@ VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
       rule_(&rule),
       value_(static_cast<T*>(memory.values)),
       row_step_(memory.row_step),
-      decay_(weight_decay * plan.step.learning_rate) {
+      decay_(weight_decay * plan.step.learning_rate),
+      regularization_(memory.regularization) {
   // Slots of the rule are first, then the average, then the accumulator (Optimizer::slot_specs).
   for (void* const slot : memory.slots) slots_.push_back(static_cast<T*>(slot));
   if (plan.accumulates()) {
@@ -37,7 +39,7 @@ VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
   }
   at_.resize(slots_.size());
   plain_ = plan.loss_scale == 1 && !plan.accumulates() && plan.clipvalue == 0 && decay_ == 0 &&
-           !plan.averages;
+           regularization_.l2 == 0 && !plan.averages;
 }
 
 template <class T>
@@ -91,6 +93,9 @@ void VariableUpdate<T>::clip_and_decay(int64_t begin, T* gradient, int64_t n) {
     const T bound = static_cast<T>(plan_->clipvalue);
     for (int64_t i = 0; i < n; ++i) gradient[i] = std::clamp(gradient[i], -bound, bound);
   }
+  if (regularization_.l2 != 0) {
+    kernels::add_l2_gradient(value_ + begin, n, regularization_.l2, gradient);
+  }
   // Decoupled from the gradient (Loshchilov and Hutter 2019): the rule's moments do not see it.
   if (decay_ != 0) {
     const T decay = static_cast<T>(decay_);
@@ -107,7 +112,7 @@ void VariableUpdate<T>::change(int64_t begin, T* gradient, int64_t n) {
 
 template <class T>
 void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, int64_t dim) {
-  if (plan_->clipvalue > 0 || decay_ != 0) {
+  if (plan_->clipvalue > 0 || decay_ != 0 || regularization_.l2 != 0) {
     T* at = gradient;
     for (const int64_t row : rows) {
       clip_and_decay(row * row_step_, at, dim);
@@ -125,6 +130,10 @@ void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, 
       rule_->update(value_ + at, gradient, slots_at(at), dim, plan_->step);
       gradient += dim;
     }
+  }
+  if (regularization_.max_norm == 0) return;
+  for (const int64_t row : rows) {
+    kernels::limit_norm(value_ + row * row_step_, dim, regularization_.max_norm);
   }
 }
 

@@ -64,7 +64,8 @@ class VariableUpdate {
   T* accumulator_ = nullptr;
   std::vector<T*> slots_, at_;  // slots of the rule
   double decay_;                // the factor of a weight that is subtracted from it
-  bool plain_;                  // true if the step consists of the rule's update only
+  RowRegularization regularization_;
+  bool plain_;  // true if the step consists of the rule's update only
 };
 
 // Sums of squares from which norms are computed, of a variable or of a replica's shard of it.

@@ -200,6 +200,9 @@ class Rewriter {
 
   // Looks up the rows of a ragged or sparse feature, and pools them unless it is a sequence.
   Tensor pool(const Feature& feature) {
+    if (feature.config.table->combiner == "max") {
+      refuse(feature, "Keras has no layers for the combiner max of ragged and sparse ids");
+    }
     const Shape shape = padded_shape(feature);
     const Tensor ids = dense_input(feature, feature.ids, shape, feature.ids.spec().dtype);
     const Tensor rows = table(feature, ids)(ids);

@@ -6,6 +6,7 @@
 #include <keel/framework/whole_variable_rule.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
+#include <keel/optimizers/embedding/rowwise_adagrad.h>
 #include <keel/optimizers/embedding/sparse_core_optimizers.h>
 #include <keel/optimizers/embedding/tpu_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>

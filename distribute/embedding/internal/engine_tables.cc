@@ -35,6 +35,19 @@ std::string label_of(const EngineConfiguration& configuration) {
              hash(optimizers));
 }
 
+// Throws NotImplementedError for options that tables for unbounded ids do not have.
+void check_keyed(const EngineTable& t, const std::vector<Slot>& slots) {
+  const auto refuse = [&t](const char* what) {
+    throw NotImplementedError("TPUEmbedding: table '", t.name, "' has dynamic ids, which ", what,
+                              " does not support yet; use a static table");
+  };
+  if (t.update.clips_by_norm()) refuse("clipping by norm");
+  if (t.update.l2 != 0) refuse("l2");
+  if (t.update.max_norm != 0) refuse("max_norm");
+  if (t.update.rule == nullptr) refuse("trainable = false");
+  if (std::ranges::any_of(slots, &Slot::per_row)) refuse("an optimizer with one value per row");
+}
+
 uint64_t key_of(const std::string& name) {
   uint64_t key = 0;
   for (const char c : name) key = kernels::mixed_key(key, static_cast<unsigned char>(c));
@@ -63,6 +76,7 @@ EngineTables::EngineTables(const EngineConfiguration& configuration, int first_s
     keyed_.push_back(nullptr);
     if (t.dynamic) {
       has_keyed_ = true;
+      check_keyed(t, slots);
       if (shards != configuration.num_tensor_cores) {
         throw NotImplementedError("TPUEmbedding: table '", t.name,
                                   "' has dynamic ids, which several processes do not support yet; "

@@ -248,55 +248,31 @@ void RowUpdater::update_directly(const PendingUpdate& update, const Communicator
           kernels::spread_row_groups(groups, groups.begin(g), groups.begin(g + 1), sources,
                                      tables_.dims()[t], values.data());
         }
-        tables_.shard(t).update(tables_[t].update, ids, values.data(), update.step(t), keys);
+        update_shard(t, ids, values.data(), update.step(t), keys);
       }
     }
   });
 }
 
-// The shares of the replicas are divided by the ids of one replica's batch: the number of replicas
-// that looked up a row varies, but not the cost of its update.
+// Multiplies the gradients by the factor of clipping by norm, and updates the rows.
+void RowUpdater::update_shard(size_t table, std::span<const int64_t> ids, float* gradients,
+                              const Step& step, RowKeys& keys) {
+  const float scale = scales_.empty() ? 1.0F : scales_[table];
+  if (scale != 1.0F) {  // also true for NaN
+    const int64_t n = std::ssize(ids) * tables_.dims()[table];
+    for (int64_t i = 0; i < n; ++i) gradients[i] *= scale;
+  }
+  tables_.shard(table).update(tables_[table].update, ids, gradients, step, keys);
+}
+
 void RowUpdater::update_rows(Communicator& communicator, const PendingUpdate& update) {
   const profile::Scope tables_scope(profile::Phase::kUpdate, "tables");
   const profile::Scope scope(profile::Phase::kUpdate, "update rows");
+  clip_by_norm(communicator);
   update_directly(update, communicator);
-  const Placement& placement = communicator.placement();
-  const int64_t me = communicator.rank() - placement.first_local();
-  const int64_t local = placement.local();
-  const std::vector<RowGradientList>& of_replicas = sums_.of(updates_done_);
-  std::vector<RowGradientList::Table> lists(communicator.size());
-  std::array<int64_t, kMostAtOnce> ids;
-  std::vector<float> rows;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const RowUpdate& row_update = tables_[t].update;
-    if (row_update.rule == nullptr || applies_directly(t, communicator)) continue;
-    for (int r = 0; r < communicator.size(); ++r)
-      lists[r] = of_replicas[r].table(t, tables_.dims());
-    RowKeys keys = keys_of(t);
-    if (!row_update.lazy) {
-      const LocalRows& here = tables_.shard(t).rows();
-      const int64_t count = tables_.keyed(t) == nullptr ? here.count() : tables_.row_limit(t);
-      const std::pair positions = {count * me / local, count * (me + 1) / local};
-      if (positions.first == positions.second) continue;
-      KWayMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
-                      tables_.shard(t), row_update.use_gradient_accumulation);
-      update_all_rows(t, merge, positions, update.step(t), keys);
-      continue;
-    }
-    const auto& sample = lists[placement.first_local()].ids;
-    const auto boundary = [&](int64_t share) {
-      if (share == 0) return int64_t{0};
-      if (share == local) return std::numeric_limits<int64_t>::max();
-      return sample.empty() ? tables_.row_limit(t) * share / local
-                            : sample[std::ssize(sample) * share / local];
-    };
-    KWayMerge merge(lists, boundary(me), boundary(me + 1), tables_.shard(t),
-                    row_update.use_gradient_accumulation);
-    const int64_t most = rows_at_once(tables_.dims()[t]);
-    rows.resize(most * tables_.dims()[t]);
-    while (const int64_t n = merge.next(most, ids.data(), rows.data())) {
-      tables_.shard(t).update(row_update, {ids.data(), static_cast<size_t>(n)}, rows.data(),
-                              update.step(t), keys);
+    if (tables_.is_updated(t) && !applies_directly(t, communicator)) {
+      update_share(t, communicator, update.step(t));
     }
   }
   if (tables_.has_keyed()) {
@@ -305,6 +281,60 @@ void RowUpdater::update_rows(Communicator& communicator, const PendingUpdate& up
   }
   // The next lookup or update waits for the arrivals, that is, until all rows are written.
   communicator.arrive();
+}
+
+std::vector<RowGradientList::Table> RowUpdater::lists_of(size_t table) const {
+  std::vector<RowGradientList::Table> out;
+  for (const RowGradientList& list : sums_.of(updates_done_)) {
+    out.push_back(list.table(table, tables_.dims()));
+  }
+  return out;
+}
+
+// Returns the rows [first, second) whose sums this replica adds. The shares of the replicas are
+// divided by the ids of one replica's batch: the number of replicas that looked up a row varies,
+// but not the cost of its update.
+std::pair<int64_t, int64_t> RowUpdater::share_of_rows(size_t table,
+                                                      const Communicator& communicator) const {
+  const Placement& placement = communicator.placement();
+  const int64_t me = communicator.rank() - placement.first_local();
+  const int64_t local = placement.local();
+  const auto sample = sums_.of(updates_done_)[placement.first_local()].ids(table);
+  const auto boundary = [&](int64_t share) {
+    if (share == 0) return int64_t{0};
+    if (share == local) return std::numeric_limits<int64_t>::max();
+    return sample.empty() ? tables_.row_limit(table) * share / local
+                          : sample[std::ssize(sample) * share / local];
+  };
+  return {boundary(me), boundary(me + 1)};
+}
+
+// Updates this replica's share of the rows of one table.
+void RowUpdater::update_share(size_t t, const Communicator& communicator, const Step& step) {
+  const RowUpdate& row_update = tables_[t].update;
+  const std::vector<RowGradientList::Table> lists = lists_of(t);
+  RowKeys keys = keys_of(t);
+  if (!row_update.lazy) {
+    const Placement& placement = communicator.placement();
+    const int64_t me = communicator.rank() - placement.first_local();
+    const int64_t local = placement.local();
+    const LocalRows& here = tables_.shard(t).rows();
+    const int64_t count = tables_.keyed(t) == nullptr ? here.count() : tables_.row_limit(t);
+    const std::pair positions = {count * me / local, count * (me + 1) / local};
+    if (positions.first == positions.second) return;
+    KWayMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
+                    tables_.shard(t), row_update.use_gradient_accumulation);
+    update_all_rows(t, merge, positions, step, keys);
+    return;
+  }
+  const auto [first, end] = share_of_rows(t, communicator);
+  KWayMerge merge(lists, first, end, tables_.shard(t), row_update.use_gradient_accumulation);
+  const int64_t most = rows_at_once(tables_.dims()[t]);
+  std::array<int64_t, kMostAtOnce> ids;
+  std::vector<float> rows(most * tables_.dims()[t]);
+  while (const int64_t n = merge.next(most, ids.data(), rows.data())) {
+    update_shard(t, {ids.data(), static_cast<size_t>(n)}, rows.data(), step, keys);
+  }
 }
 
 // Updates every row at these positions, with gradient zero if there is no sum.
@@ -317,11 +347,11 @@ void RowUpdater::update_all_rows(size_t table, KWayMerge& merge,
     if (tables_.keyed(table) != nullptr && !tables_.keyed(table)->is_row(id)) continue;
     if (merge.next_id() != id) {
       std::ranges::fill(row, 0.0F);
-      tables_.shard(table).update(tables_[table].update, {&id, 1}, row.data(), step, keys);
+      update_shard(table, {&id, 1}, row.data(), step, keys);
     }
     while (merge.next_id() == id) {
       merge.next(1, &id, row.data());
-      tables_.shard(table).update(tables_[table].update, {&id, 1}, row.data(), step, keys);
+      update_shard(table, {&id, 1}, row.data(), step, keys);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,7 +123,17 @@ class RowUpdater {
   int64_t post_sums(Communicator& communicator);
   void receive_sums(Communicator& communicator, int64_t posted);
   RowKeys keys_of(size_t table) const;
+  std::pair<int64_t, int64_t> share_of_rows(size_t table, const Communicator& communicator) const;
+  // Computes the factors by which the gradients of each table are multiplied. Collective if a table
+  // clips by norm (row_updater_norms.cc).
+  void clip_by_norm(Communicator& communicator);
+  double squares_of_groups(size_t table) const;
+  double squares_of_share(size_t table, const Communicator& communicator) const;
+  std::vector<RowGradientList::Table> lists_of(size_t table) const;
+  void update_shard(size_t table, std::span<const int64_t> ids, float* gradients, const Step& step,
+                    RowKeys& keys);
   void update_directly(const PendingUpdate& update, const Communicator& communicator);
+  void update_share(size_t table, const Communicator& communicator, const Step& step);
   void update_all_rows(size_t table, KWayMerge& merge, std::pair<int64_t, int64_t> positions,
                        const Step& step, RowKeys& keys);
 
@@ -134,6 +145,8 @@ class RowUpdater {
   std::vector<RowGradientList> outgoing_;  // by process
   std::string label_;
   std::vector<Number> numbers_;  // by table
+  std::vector<double> squares_;  // by table: this replica's part of the squared norms
+  std::vector<float> scales_;    // by table: factors of the gradients; empty if no table clips
   int64_t updates_done_ = 0;
 };
 

@@ -27,15 +27,28 @@ int64_t bytes_of_weights(int64_t dim, StorageType storage) {
   return (dim * static_cast<int64_t>(sizeof(kernels::BFloat16)) + kFloat - 1) / kFloat * kFloat;
 }
 
+std::vector<int64_t> widths_of(int64_t dim, const std::vector<Slot>& slots) {
+  std::vector<int64_t> out = {dim};
+  for (const Slot& slot : slots) out.push_back(slot.per_row ? 1 : dim);
+  return out;
+}
+
+int64_t bytes_of_slots(const std::vector<int64_t>& widths) {
+  int64_t elements = 0;
+  for (size_t part = 1; part < widths.size(); ++part) elements += widths[part];
+  return elements * static_cast<int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalRows& rows,
                        StorageType storage)
     : rows_(rows),
       dim_(dim),
+      widths_(widths_of(dim, slots)),
       storage_(storage),
       weight_bytes_(bytes_of_weights(dim, storage)),
-      row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      row_bytes_(weight_bytes_ + bytes_of_slots(widths_)),
       data_(Tensor::zeros({rows.count(), row_bytes_}, DType::kUint8)),
       base_(reinterpret_cast<char*>(data_.mutable_data<uint8_t>().data())) {
   point_to_parts(slots);
@@ -44,7 +57,8 @@ TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalR
       const auto initial = static_cast<float>(slots[i].initial);
       if (initial == 0) continue;
       for (int64_t position = begin; position < end; ++position) {
-        std::fill_n(floats(static_cast<int>(i) + 1, position), dim, initial);
+        const auto part = static_cast<int>(i) + 1;
+        std::fill_n(floats(part, position), width(part), initial);
       }
     }
   });
@@ -55,28 +69,30 @@ TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, StorageType 
     // The number of rows is only a bound: positions are below 2^32 (KeyDirectory).
     : rows_(Partition(int64_t{1} << 33, {}), 0, 1),
       dim_(dim),
+      widths_(widths_of(dim, slots)),
       storage_(storage),
       weight_bytes_(bytes_of_weights(dim, storage)),
-      row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      row_bytes_(weight_bytes_ + bytes_of_slots(widths_)),
       reserved_(most_bytes),
       base_(reserved_.data()) {
   point_to_parts(slots);
 }
 
 void TableShard::point_to_parts(const std::vector<Slot>& slots) {
-  auto* const first_slot = reinterpret_cast<float*>(base_ + weight_bytes_);
+  auto* next = reinterpret_cast<float*>(base_ + weight_bytes_);
   pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
-  for (int64_t i = 0; i < std::ssize(slots); ++i) {
-    pointers_.push_back(first_slot + i * dim_);
-    initial_slots_.push_back(static_cast<float>(slots[i].initial));
+  for (const Slot& slot : slots) {
+    pointers_.push_back(next);
+    next += slot.per_row ? 1 : dim_;
+    initial_slots_.push_back(static_cast<float>(slot.initial));
   }
 }
 
 void TableShard::reset(int64_t row, const float* weights) {
   write(0, row, weights);
   for (size_t slot = 0; slot < initial_slots_.size(); ++slot) {
-    std::fill_n(floats(static_cast<int>(slot) + 1, rows_.position(row)), dim_,
-                initial_slots_[slot]);
+    const auto part = static_cast<int>(slot) + 1;
+    std::fill_n(floats(part, rows_.position(row)), width(part), initial_slots_[slot]);
   }
 }
 
@@ -87,7 +103,7 @@ void TableShard::clear(int64_t row) {
 void TableShard::read(int part, int64_t row, float* out) const {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
-    std::copy_n(floats(part, position), dim_, out);
+    std::copy_n(floats(part, position), width(part), out);
   } else if (storage_ == StorageType::kBFloat16) {
     kernels::to_floats(weights<kernels::BFloat16>(position), dim_, out);
   } else {
@@ -118,7 +134,7 @@ void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
 void TableShard::write(int part, int64_t row, const float* values) {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
-    std::copy_n(values, dim_, floats(part, position));
+    std::copy_n(values, width(part), floats(part, position));
   } else if (storage_ == StorageType::kBFloat16) {
     kernels::round_to_nearest(values, dim_, weights<kernels::BFloat16>(position));
   } else {
@@ -140,15 +156,17 @@ void TableShard::look_up(const kernels::Bags& bags, kernels::Combiner combiner, 
 
 void TableShard::initialize(int part, int64_t rows, const InitializerFunction& initializer,
                             const RandomStream& stream) {
-  const Shape whole = {rows, dim_};
+  const int64_t width_of_part = width(part);
+  const Shape whole = {rows, width_of_part};
   parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
     std::vector<float> rounded(is_half(part) ? dim_ : 0);
     for (int64_t position = begin; position < end; ++position) {
       const int64_t row = rows_.row_at(position);
       if (row >= rows) continue;
       const std::span<float> values =
-          is_half(part) ? rounded : std::span(floats(part, position), static_cast<size_t>(dim_));
-      initializer.fill(values, row * dim_, whole, stream);
+          is_half(part) ? rounded
+                        : std::span(floats(part, position), static_cast<size_t>(width_of_part));
+      initializer.fill(values, row * width_of_part, whole, stream);
       if (is_half(part)) write(part, row, values.data());
     }
   });
@@ -234,7 +252,7 @@ void TableShard::copy_out(std::span<const int64_t> positions, std::span<float* c
       kernels::to_floats(weights<Half>(positions[i]), dim, to[0] + row);
       for (size_t part = 1; part < to.size(); ++part) {
         std::memcpy(to[part] + row, floats(static_cast<int>(part), positions[i]),
-                    dim * sizeof(float));
+                    widths_[part] * sizeof(float));
       }
     }
   });
@@ -250,7 +268,7 @@ void TableShard::copy_in(std::span<const int64_t> positions, std::span<float* co
       kernels::round_stochastically(from[0] + row, dim, keys[i], weights<Half>(positions[i]));
       for (size_t part = 1; part < from.size(); ++part) {
         std::memcpy(floats(static_cast<int>(part), positions[i]), from[part] + row,
-                    dim * sizeof(float));
+                    widths_[part] * sizeof(float));
       }
     }
   });

@@ -41,6 +41,8 @@ class RowKeys {
 // numbers in the whole table; rows passed to members must be held here. Replicas may read any row
 // between updates; in an update, each row is written by one of them.
 //
+// A part has dim() elements per row, or one if it is a slot with Slot::per_row.
+//
 // Weights may be stored as 16-bit floats; slots never are. write() rounds to the nearest value,
 // update() rounds stochastically.
 class TableShard {
@@ -82,12 +84,14 @@ class TableShard {
 
   const LocalRows& rows() const { return rows_; }
   int64_t dim() const { return dim_; }
+  // The number of elements of a row of a part.
+  int64_t width(int part) const { return widths_[part]; }
   kernels::StorageType storage() const { return storage_; }
   // The memory of all parts of the rows.
   kernels::RowMemory memory() const { return {.base = base_, .row_bytes = row_bytes_}; }
   // Returns a row of the weights, which must be stored as float32.
   const float* row(int64_t row) const { return floats(0, rows_.position(row)); }
-  // Copies a row of a part to `out` [dim], as float32.
+  // Copies a row of a part to `out` [width(part)], as float32.
   void read(int part, int64_t row, float* out) const;
   // Copies the weights of many rows to `out` [rows.size(), dim].
   void read_rows(std::span<const int64_t> rows, float* out) const;
@@ -98,7 +102,7 @@ class TableShard {
   void prefetch_to_write(int64_t row) const {
     kernels::prefetch_row_to_write(memory().row(rows_.position(row)), row_bytes_);
   }
-  // Sets a row of a part from float32 values [dim].
+  // Sets a row of a part from float32 values [width(part)].
   void write(int part, int64_t row, const float* values);
   // Pools bags, or gathers rows if there are no splits. All rows of the table must be held here.
   void look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const;
@@ -140,6 +144,7 @@ class TableShard {
 
   const LocalRows rows_;
   const int64_t dim_;
+  const std::vector<int64_t> widths_;  // by part
   const kernels::StorageType storage_;
   const int64_t weight_bytes_, row_bytes_;  // float32 slots follow the weights
   Tensor data_;                             // uint8 [local rows, row_bytes_], unless reserved_ is

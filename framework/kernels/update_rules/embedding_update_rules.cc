@@ -6,6 +6,7 @@
 #include <keel/framework/base/errors.h>
 #include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 
 namespace keel {
 namespace {
@@ -179,6 +180,15 @@ void f2a(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict 
   }
 }
 
+template <class T>
+void rowwise_adagrad(T* __restrict w, const T* __restrict g, T* a, int64_t n, double learning_rate,
+                     double epsilon) {
+  *a += static_cast<T>(kernels::sum_of_squares(g, n) / static_cast<double>(n));
+  const T divisor = std::max(std::sqrt(*a) + static_cast<T>(epsilon), smallest_root<T>());
+  const T rate = static_cast<T>(learning_rate) / divisor;
+  for (int64_t i = 0; i < n; ++i) w[i] -= rate * g[i];
+}
+
 }  // namespace
 
 std::vector<Slot> EngineRule::slots() const {
@@ -285,6 +295,18 @@ void F2ARule::update(float* w, const float* g, float* const* slots, int64_t n,
 void F2ARule::update(double* w, const double* g, double* const* slots, int64_t n,
                      const Step& step) const {
   f2a(w, g, slots[0], slots[1], n, step, options);
+}
+
+std::vector<Slot> RowwiseAdagradRule::slots() const {
+  return {{.name = "accumulators", .initial = initial_accumulator_value, .per_row = true}};
+}
+void RowwiseAdagradRule::update(float* w, const float* g, float* const* slots, int64_t n,
+                                const Step& step) const {
+  rowwise_adagrad(w, g, slots[0], n, step.learning_rate, epsilon);
+}
+void RowwiseAdagradRule::update(double* w, const double* g, double* const* slots, int64_t n,
+                                const Step& step) const {
+  rowwise_adagrad(w, g, slots[0], n, step.learning_rate, epsilon);
 }
 
 std::vector<Slot> CustomRule::slots() const {

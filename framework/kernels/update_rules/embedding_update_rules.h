@@ -156,6 +156,18 @@ struct F2ARule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
+// Row-wise Adagrad, with one accumulator for each row (the "exact row-wise Adagrad" of FBGEMM): the
+// n elements of one update are a row.
+//   a += mean(g^2);  w -= lr g / (sqrt(a) + epsilon)
+struct RowwiseAdagradRule final : UpdateRule {
+  RowwiseAdagradRule(double initial_accumulator_value_, double epsilon_)
+      : initial_accumulator_value(initial_accumulator_value_), epsilon(epsilon_) {}
+  const double initial_accumulator_value, epsilon;
+  std::vector<Slot> slots() const override;  // "accumulators", one value per row
+  void update(float*, const float*, float* const*, int64_t, const Step&) const override;
+  void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+};
+
 // A user-defined rule for whole rows: the n elements of one update are a row. Slots start at 0
 // unless the creator of the table sets other initial values. The double update() throws
 // NotImplementedError.

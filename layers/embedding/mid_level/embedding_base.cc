@@ -11,7 +11,7 @@ void check_optimizers(const char* caller, const TableSet& tables, bool may_be_un
   for (const TableSet::Entry& entry : tables.tables) {
     const EmbeddingOptimizer& optimizer = entry.own->optimizer;
     if (!optimizer) {
-      if (may_be_unset) continue;
+      if (may_be_unset || !entry.own->trainable) continue;
       throw ValueError(caller, ": table '", entry.own->name,
                        "' requires an embedding optimizer under a TPUStrategy, received none; set "
                        "TableConfig::optimizer");

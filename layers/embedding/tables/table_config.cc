@@ -4,10 +4,36 @@
 #include <cmath>
 #include <set>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 
 namespace keel {
 namespace {
+
+void check_not_negative(const TableConfig& t, const char* option, double value) {
+  if (std::isfinite(value) && value >= 0) return;
+  throw ValueError("TableConfig ", t.name, ": ", option,
+                   " must be finite and not negative, received ", value);
+}
+
+// Throws NotImplementedError for options that tables with dynamic ids do not support.
+void check_dynamic_options(const TableConfig& t) {
+  const auto refuse = [&t](const char* option) {
+    throw NotImplementedError("TableConfig ", t.name,
+                              ": a table with dynamic ids does not support ", option,
+                              " yet; leave it unset or use a vocabulary");
+  };
+  if (t.l2 != 0) refuse("l2");
+  if (t.max_norm != 0) refuse("max_norm");
+  if (!t.trainable) refuse("trainable = false");
+  if (t.combiner == "max") refuse("the combiner max");
+  if (!t.optimizer) return;
+  if (t.optimizer->clipnorm != 0) refuse("the clipnorm of its optimizer");
+  if (t.optimizer->global_clipnorm != 0) refuse("the global_clipnorm of its optimizer");
+  if (std::ranges::any_of(t.optimizer->rule->slots(), &Slot::per_row)) {
+    refuse("an optimizer with one value per row");
+  }
+}
 
 void check(const TableConfig& t) {
   if (t.dynamic && t.vocabulary_size != 0) {
@@ -21,9 +47,12 @@ void check(const TableConfig& t) {
   }
   if (t.dim < 1)
     throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
-  combiner_from_name(t.combiner);
+  lookup_combiner(t);
   storage_from_name(t.storage_dtype);
+  check_not_negative(t, "l2", t.l2);
+  check_not_negative(t, "max_norm", t.max_norm);
   if (t.dynamic) {
+    check_dynamic_options(t);
     check(*t.dynamic, t.name);
     check_row_initializers(*t.dynamic, table_initializer(t), t.name);
   }
@@ -117,12 +146,34 @@ kernels::Combiner combiner_from_name(const std::string& name) {
   throw ValueError("TableConfig: combiner must be mean, sum or sqrtn, received '", name, "'");
 }
 
+kernels::Combiner lookup_combiner(const TableConfig& table) {
+  if (table.combiner == "max") return kernels::Combiner::kSum;
+  if (table.combiner == "mean" || table.combiner == "sum" || table.combiner == "sqrtn") {
+    return combiner_from_name(table.combiner);
+  }
+  throw ValueError("TableConfig: combiner must be mean, sum, sqrtn or max, received '",
+                   table.combiner, "'");
+}
+
 kernels::StorageType storage_from_name(const std::string& name) {
   if (name == "float32") return kernels::StorageType::kFloat32;
   if (name == "bfloat16") return kernels::StorageType::kBFloat16;
   if (name == "float16") return kernels::StorageType::kFloat16;
   throw ValueError("TableConfig: storage_dtype must be float32, bfloat16 or float16, received '",
                    name, "'");
+}
+
+const TableOptimizerState& optimizer_of(const TableConfig& table) {
+  static const TableOptimizerState kFrozen = {
+      .class_name = "",
+      .rule = std::make_shared<EngineRule>(std::make_shared<SGDRule>(), std::vector<std::string>()),
+      .learning_rate = 0.0};
+  return table.trainable ? *table.optimizer : kFrozen;
+}
+
+std::vector<Slot> slots_of(const TableConfig& table) {
+  if (table.trainable && !table.optimizer) return {};
+  return optimizer_of(table).rule->slots();
 }
 
 Table make_table(TableConfig config) {
@@ -174,6 +225,7 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
     TableConfig& config = *out.tables[i].own;
     // These are copies: the user's objects are not modified.
     if (!config.optimizer) config.optimizer = optimizer;
+    if (config.dynamic) check_dynamic_options(config);
     if (config.name.empty()) config.name = "table_" + std::to_string(i);
     if (!names.insert(config.name).second) {
       throw ValueError("TPUEmbedding: two tables are named '", config.name,

@@ -68,8 +68,12 @@ struct TableConfig {
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dim).
   std::optional<Initializer> initializer = {};
   EmbeddingOptimizer optimizer = {};  // unset: the optimizer of the layer
-  std::string combiner = "mean";      // "mean", "sum" or "sqrtn"
-  std::string name = {};              // unset: "table_<i>", numbered in order of first use
+  // How the rows of a sample are pooled: "mean", "sum", "sqrtn", or "max" for the maximum of each
+  // element. "max" takes no weights, and the gradient of an element belongs to the first of the
+  // sample's ids that has the maximum. Tables with dynamic ids do not support "max"
+  // (NotImplementedError).
+  std::string combiner = "mean";
+  std::string name = {};  // unset: "table_<i>", numbered in order of first use
   std::optional<QuantizationConfig> quantization_config = {};  // unset: lookups are exact
   // The type in which an engine stores the weights: "float32", or "bfloat16" or "float16" for half
   // the memory and traffic. Sums, update rules and slots are float32. An update rounds the new
@@ -81,14 +85,25 @@ struct TableConfig {
   // features take string ids if its key type is kString. IdPolicy then concerns negative ids and
   // empty strings, which are ids like all others by default.
   std::optional<DynamicVocabulary> dynamic = {};
+  // A penalty and a limit of the rows that a training step looks up, and of no other rows, so that
+  // no step reads the whole table. Under every strategy, with w a row and g its summed gradient:
+  //   l2        adds 2 l2 w to g, the gradient of l2 |w|^2, after gradients are clipped. A row that
+  //             occurs in the batch counts once. The loss does not contain the penalty.
+  //   max_norm  scales the row down to this Euclidean norm if the update leaves it longer.
+  // 0 turns them off. Tables with dynamic ids do not support them (NotImplementedError).
+  double l2 = 0, max_norm = 0;
+  // False: steps look the table up but do not update it, and it has no slots and needs no
+  // optimizer. Tables with dynamic ids do not support it (NotImplementedError).
+  bool trainable = true;
 };
 
 // The identity of a table is its TableConfig object. Features that hold the same Table share its
 // rows; two objects with equal fields are two tables.
 using Table = std::shared_ptr<TableConfig>;
-// Creates a table. Throws ValueError unless vocabulary_size and dim are positive and combiner and
-// storage_dtype are known. With `dynamic`, vocabulary_size must be 0, and the conditions of
-// check(DynamicVocabulary) and check_row_initializers() apply.
+// Creates a table. Throws ValueError unless vocabulary_size and dim are positive, combiner and
+// storage_dtype are known, and l2 and max_norm are finite and not negative. With `dynamic`,
+// vocabulary_size must be 0, and the conditions of check(DynamicVocabulary) and
+// check_row_initializers() apply.
 Table make_table(TableConfig config);
 
 // Describes one feature.

@@ -229,7 +229,7 @@ TEST(TPUEmbeddingTest, ConstructionChecksTablesAndOptimizers) {
   };
   EXPECT_THROW(make_table({.vocabulary_size = 0, .dim = 4}), ValueError);
   EXPECT_THROW(make_table({.vocabulary_size = 4, .dim = 0}), ValueError);
-  EXPECT_THROW(make_table({.vocabulary_size = 4, .dim = 4, .combiner = "max"}), ValueError);
+  EXPECT_THROW(make_table({.vocabulary_size = 4, .dim = 4, .combiner = "min"}), ValueError);
   const auto named = [](const char* name) {
     return make_table({.vocabulary_size = 4, .dim = 2, .name = name});
   };

@@ -130,11 +130,24 @@ TEST(SpecRowsF, F11_RejectsKerasSettingsThatEnginesDoNotHave) {
   expect_invalid(optimizers::RMSprop(RMSpropOptions{}));
   expect_invalid(Handle<OtherOptimizer>(SGDOptions{}));
   for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
-    for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) {
+    Config config = optimizers::get(name)->get_config();
+    config.set("clipvalue", 0.5);
+    expect_invalid(
+        optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
+  }
+}
+
+// TensorFlow rejects these settings; engines of Keel clip by norm.
+TEST(TranslateKerasOptimizerTest, CarriesNorms) {
+  for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
+    for (const char* key : {"clipnorm", "global_clipnorm"}) {
       Config config = optimizers::get(name)->get_config();
       config.set(key, 0.5);
-      expect_invalid(
+      const EmbeddingOptimizer t = translate_keras_optimizer(
           optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
+      const bool by_all = std::string(key) == "global_clipnorm";
+      EXPECT_EQ(t->clipnorm, by_all ? 0 : 0.5) << name;
+      EXPECT_EQ(t->global_clipnorm, by_all ? 0.5 : 0) << name;
     }
   }
 }

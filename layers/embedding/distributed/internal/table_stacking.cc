@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/framework/update_rule.h>
+
 namespace keel {
 namespace {
 
@@ -12,11 +15,13 @@ int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Returns false for update rules that may depend on a whole row, and for slots created for one
-// table.
+// Returns false for updates that may depend on a whole row or on the gradient of a whole table, and
+// for slots created for one table.
 bool is_elementwise(const EmbeddingOptimizer& optimizer) {
-  return !optimizer ||
-         (!optimizer->custom && !optimizer->required_dim && !optimizer->slot_variable_creation_fn);
+  if (!optimizer) return true;
+  return !optimizer->custom && !optimizer->required_dim && optimizer->clipnorm == 0 &&
+         !optimizer->slot_variable_creation_fn &&
+         !std::ranges::any_of(optimizer->rule->slots(), &Slot::per_row);
 }
 
 // Returns null if both tables may share a stack, else the property in which they differ.

@@ -1,6 +1,7 @@
 #include <keel/layers/embedding/mid_level/internal/engine_tables.h>
 
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 
 namespace keel {
 
@@ -19,12 +20,13 @@ bool EngineTables::built() const {
 
 StateEntry EngineTables::entry_before_build(int table, int part, const std::string& name) {
   const TableConfig& config = *session_.tables().tables[table].own;
-  const Shape shape = {config.vocabulary_size, config.dim};
+  const Shape whole = {config.vocabulary_size, config.dim};
+  const Shape shape = part == 0 ? whole : slot_shape(slots_of(config)[part - 1], whole);
   const auto self = shared_from_this();
   return {.name = name,
           .spec = {.shape = shape},
           .kind = part == 0 ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
-          .trainable = part == 0,
+          .trainable = part == 0 && config.trainable,
           .get =
               [self, table, part, name] {
                 if (self->built()) return self->session_.read(table, part);
@@ -54,7 +56,7 @@ std::vector<StateEntry> EngineTables::state_entries() {
     }
     out.push_back(entry_before_build(table, 0, entry.own->name));
     int part = 1;
-    for (const Slot& slot : entry.own->optimizer->rule->slots()) {
+    for (const Slot& slot : slots_of(*entry.own)) {
       out.push_back(entry_before_build(table, part++, entry.own->name + "/" + slot.name));
     }
     ++table;

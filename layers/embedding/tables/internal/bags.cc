@@ -88,11 +88,16 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
   std::vector<int64_t> next(starts.begin(), starts.end() - 1);
   const auto ids = out.ids.mutable_data<int64_t>();
   const auto weights = out.weights ? out.weights.mutable_data<float>() : std::span<float>();
+  if (out.weights) out.weight_positions = Tensor::uninitialized({kept}, DType::kInt64);
+  const auto positions =
+      out.weights ? out.weight_positions.mutable_data<int64_t>() : std::span<int64_t>();
   for (size_t i = 0; i < c.ids.size(); ++i) {
     if (sample[i] < 0) continue;
     const int64_t at = next[sample[i]]++;
     ids[at] = rows[i];
-    if (!weights.empty()) weights[at] = c.weights[i];
+    if (weights.empty()) continue;
+    weights[at] = c.weights[i];
+    positions[at] = static_cast<int64_t>(i);
   }
   out.row_splits = std::move(splits);
   return out;
@@ -153,8 +158,12 @@ FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Sha
 
 // Checks that the layout and positions of the weights match those of the ids. Returns the weights
 // as float32.
-Tensor matching_weights(const std::string& path, const TensorLike& input,
-                        const TensorLike& weights) {
+Tensor matching_weights(const std::string& path, const FeatureConfig& feature,
+                        const TensorLike& input, const TensorLike& weights) {
+  if (feature.table->combiner == "max") {
+    throw ValueError("TPUEmbedding: feature '", path, "': received weights for table '",
+                     feature.table->name, "' with the combiner max, which has none; omit them");
+  }
   if (input.layout() == Layout::kDense) {
     throw ValueError(
         "TPUEmbedding: feature '", path,
@@ -363,7 +372,7 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
   if (input.layout() == Layout::kSparse) input.sparse().validate(caller);
   if (feature.table->dynamic) return key_bags(path, feature, input, weights, pooled_dense);
   const Tensor ids = int64_values(path, input.values());
-  const Tensor matched = weights ? matching_weights(path, input, *weights) : Tensor();
+  const Tensor matched = weights ? matching_weights(path, feature, input, *weights) : Tensor();
   const TensorSpec spec = input.spec();
   const Shape output_shape = bags_output_shape(path, feature, spec, pooled_dense);
   Collector collector{.path = path,

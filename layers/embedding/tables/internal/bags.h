@@ -22,6 +22,9 @@ struct FeatureBags {
   Shape output_shape;  // of the output, without dim; its size is the number of samples
   bool sequence = false;
   IdCounts invalid_ids = {};
+  // Int64 [n]: the position of each weight among the weights of the input; empty if all are kept in
+  // their order, and without weights.
+  Tensor weight_positions = {};
 };
 
 // The ids that are accepted under the default IdPolicy.
@@ -45,8 +48,8 @@ void warn_of_unused_length(const std::string& path, const FeatureConfig& feature
 // For a table with dynamic ids, every id is valid; throws TypeError for ids of another type than
 // the table's keys. Throws ValueError, naming `path`, for an id that is not an integer or is
 // outside the table; for weights of dense ids; for weights with another layout or other positions
-// than the ids; for weights that are NaN or infinite; for ragged ids whose rank is not 2; and for a
-// number of rows that does not fit output_shape.
+// than the ids; for weights that are NaN or infinite, or of a table with the combiner max; for
+// ragged ids whose rank is not 2; and for a number of rows that does not fit output_shape.
 FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                     const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense);
 

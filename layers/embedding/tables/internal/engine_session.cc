@@ -34,7 +34,9 @@ void check_gradient(const std::string& path, const Tensor& gradient, const Shape
 // Encodes all features; fn(feature, ids, weights) returns the bags of one.
 template <class BagsOf>
 EngineSession::Batch EngineSession::State::encode(const Tensors& inputs,
-                                                  const FeatureWeights& weights, const BagsOf& fn) {
+                                                  const FeatureWeights& weights,
+                                                  const std::vector<bool>& by_position,
+                                                  const BagsOf& fn) {
   assert_same_structure(features, inputs);
   if (weights) assert_same_structure(features, *weights);
   const std::vector<TensorLike> ids = flatten(inputs);
@@ -44,7 +46,20 @@ EngineSession::Batch EngineSession::State::encode(const Tensors& inputs,
   for (size_t f = 0; f < ids.size(); ++f) {
     FeatureBags bags = fn(f, ids[f], flat_weights[f]);
     out.invalid_ids.push_back(bags.invalid_ids);
-    out.shapes.push_back(bags.output_shape + Shape{configs[f].table->dim});
+    const TableConfig& table = *configs[f].table;
+    out.shapes.push_back(bags.output_shape + Shape{table.dim});
+    out.pools.emplace_back();
+    out.unpooled.emplace_back();
+    if (bags.row_splits && table.combiner == "max") {
+      out.pools.back().emplace(table.combiner, bags);
+    } else if (bags.row_splits && !by_position.empty() && by_position[f]) {
+      out.unpooled.back().emplace(table.combiner, bags);
+      out.shapes.back() = {bags.ids.size(), table.dim};
+    }
+    if (out.pools.back() || out.unpooled.back()) {
+      out.features.push_back({.ids = std::move(bags.ids), .row_splits = {}, .weights = {}});
+      continue;
+    }
     out.features.push_back({.ids = std::move(bags.ids),
                             .row_splits = std::move(bags.row_splits),
                             .weights = std::move(bags.weights)});
@@ -52,13 +67,17 @@ EngineSession::Batch EngineSession::State::encode(const Tensors& inputs,
   return out;
 }
 
-EngineSession::Batch EngineSession::encode(const Tensors& features, const FeatureWeights& weights) {
+EngineSession::Batch EngineSession::encode(const Tensors& features, const FeatureWeights& weights,
+                                           const std::vector<bool>& by_position) {
   const State& s = *state_;
-  Batch out =
-      state_->encode(features, weights, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
-        return to_bags(s.paths[f], s.configs[f], ids, of_ids, IdRule::kStrict, true);
+  std::vector<Shape> output_shapes;
+  Batch out = state_->encode(
+      features, weights, by_position, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
+        FeatureBags bags = to_bags(s.paths[f], s.configs[f], ids, of_ids, IdRule::kStrict, true);
+        output_shapes.push_back(bags.output_shape);
+        return bags;
       });
-  check_equal_rows(s.paths, s.configs, out.shapes);
+  check_equal_rows(s.paths, s.configs, output_shapes);
   return out;
 }
 
@@ -66,7 +85,7 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
                                            const std::vector<Shape>& output_shapes) {
   const State& s = *state_;
   return state_->encode(
-      features, weights, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
+      features, weights, {}, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
         FeatureConfig config = s.configs[f];
         const bool steps = config.max_sequence_length > 0 && !config.output_shape;
         if (ids.layout() != Layout::kRagged && config.output_shape) {
@@ -101,29 +120,33 @@ void EngineSession::prefetch(const Tensors& features, const FeatureWeights& weig
 }
 
 EngineSession::Lookup EngineSession::lookup(const Tensors& features, const FeatureWeights& weights,
-                                            bool training) {
+                                            bool training, const std::vector<bool>& by_position) {
   const ReplicaContext* const replica = current_replica_context();
-  if (training && replica != nullptr) {
+  if (training && replica != nullptr && by_position.empty()) {
     auto& queue = state_->prefetched[replica->local_replica];
     if (!queue.empty()) {
       if (const auto batch = queue.take(BatchKey(features, weights))) return lookup(*batch, true);
     }
   }
-  return lookup(encode(features, weights), training);
+  return lookup(encode(features, weights, by_position), training);
 }
 
 EngineSession::Lookup EngineSession::lookup(const Batch& batch, bool training) {
   State& s = *state_;
   EmbeddingEngine::Activations found =
       s.engine->lookup(s.strategy.communicator(), batch.features, training);
+  std::vector<std::optional<PositionPool>> pools = batch.pools;
   for (size_t f = 0; f < batch.shapes.size(); ++f) {
+    if (pools[f]) found.values[f] = pools[f]->pool(found.values[f]);
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
   // Count only after the lookup has succeeded.
   s.counter.add(batch.invalid_ids);
-  auto ticket = std::make_shared<Ticket>(
-      Ticket{.of_engine = std::move(found.ticket), .shapes = batch.shapes});
-  return {.activations = std::move(found.values), .ticket = std::move(ticket)};
+  auto ticket = std::make_shared<Ticket>(Ticket{
+      .of_engine = std::move(found.ticket), .shapes = batch.shapes, .pools = std::move(pools)});
+  return {.activations = std::move(found.values),
+          .unpooled = batch.unpooled,
+          .ticket = std::move(ticket)};
 }
 
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
@@ -139,6 +162,7 @@ void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Ten
     const int64_t dim = s.configs[f].table->dim;
     if (gradients[f]) {
       gradients[f] = gradients[f].reshaped({gradients[f].size() / dim, dim});
+      if (ticket->pools[f]) gradients[f] = ticket->pools[f]->rows_gradient(gradients[f]);
     } else if (!s.warned[f].exchange(true)) {
       std::cerr << str(kCaller, ": the loss does not depend on feature '", s.paths[f],
                        "'; its rows are updated with zero gradients\n");
@@ -163,9 +187,10 @@ std::vector<TableStep> EngineSession::State::steps(distribute::Communicator& com
     for (size_t t = 0; t < count; ++t) {
       const std::optional<int> tag = engine->tables()[t].learning_rate_tag;
       const auto found = tag ? known.find(*tag) : known.end();
-      numbers.push_back(found != known.end()
-                            ? found->second
-                            : tables.tables[t].own->optimizer.current_learning_rate());
+      const TableConfig& table = *tables.tables[t].own;
+      numbers.push_back(!table.trainable       ? 0
+                        : found != known.end() ? found->second
+                                               : table.optimizer.current_learning_rate());
       // A rate shared by several tables is evaluated once per step.
       if (tag) known.emplace(*tag, numbers.back());
       for (const LearningRate& h : optimizer(t).hyperparameters) numbers.push_back(h(0));

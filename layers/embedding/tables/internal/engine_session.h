@@ -13,6 +13,7 @@
 
 #include <keel/distribute/embedding/engine.h>
 #include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
+#include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
 
@@ -32,17 +33,24 @@ class EngineSession {
   // Identifies a lookup that apply() may update.
   struct Ticket {
     std::shared_ptr<distribute::EmbeddingEngine::Ticket> of_engine;
-    std::vector<Shape> shapes;  // of the activations
+    std::vector<Shape> shapes;                       // of the activations
+    std::vector<std::optional<PositionPool>> pools;  // by feature: of the combiner max
   };
   // One replica's features in the engine's form.
   struct Batch {
     std::vector<distribute::FeatureBatch> features;
     std::vector<Shape> shapes;          // of the activations
     std::vector<IdCounts> invalid_ids;  // by feature; added to invalid_ids() by the lookup
+    // By feature: set for the combiner max, whose lookups pool rows that the engine looks up
+    // position by position.
+    std::vector<std::optional<PositionPool>> pools;
+    // By feature: set for those of `by_position`, which the caller pools.
+    std::vector<std::optional<PositionPool>> unpooled;
   };
   // The result of lookup().
   struct Lookup {
-    std::vector<Tensor> activations;  // by feature, with the batch's shapes
+    std::vector<Tensor> activations;                    // by feature, with the batch's shapes
+    std::vector<std::optional<PositionPool>> unpooled;  // see Batch
     std::shared_ptr<Ticket> ticket;
   };
 
@@ -72,7 +80,10 @@ class EngineSession {
 
   // Converts the features of one replica to the engine's form. Throws ValueError, naming the
   // feature, under the conditions of to_bags. Throws TypeError or ValueError for another structure.
-  Batch encode(const Tensors& features, const FeatureWeights& weights);
+  // Features f with by_position[f] are not pooled: their activations and gradients are
+  // [positions, dim].
+  Batch encode(const Tensors& features, const FeatureWeights& weights,
+               const std::vector<bool>& by_position = {});
 
   // Converts features for activations of exactly these shapes without dim. Sparse and dense ids
   // must give that number of samples. The number of ragged rows must equal it, or divide it: then
@@ -85,8 +96,10 @@ class EngineSession {
   // with one worker (num_workers), which cannot overlap the work with the step.
   void prefetch(const Tensors& features, const FeatureWeights& weights);
   // Looks up the batch that prefetch() has encoded from these tensors, or encodes them now.
-  // Collective. If `training` is true, apply() may update the rows of the lookup once.
-  Lookup lookup(const Tensors& features, const FeatureWeights& weights, bool training);
+  // Collective. If `training` is true, apply() may update the rows of the lookup once. See encode()
+  // for `by_position`.
+  Lookup lookup(const Tensors& features, const FeatureWeights& weights, bool training,
+                const std::vector<bool>& by_position = {});
   // Looks up an encoded batch. Collective.
   Lookup lookup(const Batch& batch, bool training);
   // Updates the tables of a lookup. Collective. gradients[f] must have the shape (else ValueError)

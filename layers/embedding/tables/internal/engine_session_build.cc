@@ -64,14 +64,19 @@ EngineConfiguration EngineSession::State::configuration(
         .rows = config.dynamic ? config.dynamic->capacity
                                : std::max<int64_t>(config.vocabulary_size, out.num_hosts),
         .dim = config.dim,
-        .combiner = combiner_from_name(config.combiner),
-        .update = row_update(optimizer(t)),
+        .combiner = lookup_combiner(config),
+        .update = config.trainable ? row_update(optimizer(t)) : distribute::RowUpdate{},
         .low_dimensional_packing = optimizer(t).low_dimensional_packing_status,
         .storage = storage_from_name(config.storage_dtype),
         .dynamic = config.dynamic});
+    if (config.trainable) {
+      table.update.global_clipnorm_group = static_cast<int>(first_of_same_optimizer(t));
+      table.update.l2 = config.l2;
+      table.update.max_norm = config.max_norm;
+    }
     if (rates[t]) {
       table.learning_rate_tag = *rates[t] == t ? tags++ : *out.tables[*rates[t]].learning_rate_tag;
-    } else {
+    } else if (config.trainable) {
       table.learning_rate = config.optimizer.current_learning_rate();
     }
     if (const auto& q = config.quantization_config) {
@@ -86,6 +91,13 @@ EngineConfiguration EngineSession::State::configuration(
   }
   count_features(out);
   return out;
+}
+
+size_t EngineSession::State::first_of_same_optimizer(size_t table) const {
+  const auto same = [&](const TableSet::Entry& entry) {
+    return entry.own->trainable && entry.own->optimizer == tables.tables[table].own->optimizer;
+  };
+  return std::ranges::find_if(tables.tables, same) - tables.tables.begin();
 }
 
 std::vector<std::optional<size_t>> EngineSession::State::first_of_same_rate() const {
@@ -199,7 +211,7 @@ EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& 
                        .warned = std::vector<std::atomic<bool>>(flatten_paths(features).size())}) {
   state_->prefetched.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
-    if (!entry.own->optimizer) {
+    if (entry.own->trainable && !entry.own->optimizer) {
       throw ValueError(
           kBuildCaller, ": table '", entry.own->name,
           "' requires an optimizer under a TPUStrategy, received none; set TableConfig::optimizer");

@@ -13,6 +13,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/tables/internal/engine_session.h>
 #include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/internal/prefetch_queue.h>
 
 namespace keel {
@@ -45,10 +46,12 @@ struct EngineSession::State {
   std::atomic<bool> built = false;
 
   const TableOptimizerState& optimizer(size_t table) const {
-    return *tables.tables[table].own->optimizer;
+    return optimizer_of(*tables.tables[table].own);
   }
   int64_t rows(int table) const { return tables.tables[table].own->vocabulary_size; }
   distribute::EngineConfiguration configuration(const std::vector<Shape>& output_shapes) const;
+  // Returns the first table whose optimizer equals that of this table.
+  size_t first_of_same_optimizer(size_t table) const;
   // By table: the first table with which it shares a learning rate; unset for constant rates.
   std::vector<std::optional<size_t>> first_of_same_rate() const;
   // By table: the initializers of the slots; empty if the optimizer's own initial values apply.
@@ -74,7 +77,8 @@ struct EngineSession::State {
   }
   StateEntry::Rows row_access(const EngineSession& self, int table, int part) const;
   template <class BagsOf>
-  Batch encode(const Tensors& inputs, const FeatureWeights& weights, const BagsOf& fn);
+  Batch encode(const Tensors& inputs, const FeatureWeights& weights,
+               const std::vector<bool>& by_position, const BagsOf& fn);
 };
 
 }  // namespace keel

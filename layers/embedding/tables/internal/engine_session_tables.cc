@@ -89,7 +89,7 @@ Tensor EngineSession::read(int table, int part) const {
     return keyed->read(part, keyed->keys());
   }
   const int64_t rows = state_->rows(table);
-  Tensor out = Tensor::uninitialized({rows, engine->tables()[index].dim}, DType::kFloat32);
+  Tensor out = Tensor::uninitialized({rows, engine->width(index, part)}, DType::kFloat32);
   const auto [first, end] = state_->local_rows(*engine, index, rows);
   const int64_t dim = out.dim(1);
   const std::span<float> values = out.mutable_data<float>();
@@ -112,7 +112,7 @@ Tensor EngineSession::read(int table, int part) const {
 }
 
 void EngineSession::write(int table, int part, const Tensor& values) const {
-  const Shape shape = {state_->rows(table), state_->tables.tables[table].own->dim};
+  const Shape shape = {state_->rows(table), state_->engine->width(table, part)};
   if (values.shape() != shape || values.dtype() != DType::kFloat32) {
     throw ValueError(kTablesCaller, ": table '", state_->tables.tables[table].own->name,
                      "' must be float32 ", shape, ", received ", values.dtype(), " ",
@@ -151,9 +151,9 @@ std::vector<StateEntry> EngineSession::state_entries() const {
       const EngineSession self(*this);
       out.push_back(
           {.name = state_->entry_name(t, part),
-           .spec = {.shape = {table.vocabulary_size, table.dim}},
+           .spec = {.shape = {table.vocabulary_size, state_->engine->width(index, at)}},
            .kind = part == 0 ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
-           .trainable = part == 0,
+           .trainable = part == 0 && table.trainable,
            .get = [self, index, at] { return self.read(index, at); },
            .set = [self, index, at](const Tensor& value) { self.write(index, at, value); },
            .rows = state_->row_access(self, index, at)});

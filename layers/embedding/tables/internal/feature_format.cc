@@ -16,6 +16,8 @@ struct TableFields {
   std::optional<QuantizationConfig> quantization_config = {};
   std::string storage_dtype = "float32";
   std::optional<DynamicVocabulary> dynamic = {};
+  double l2 = 0, max_norm = 0;
+  bool trainable = true;
 
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
@@ -27,6 +29,9 @@ struct TableFields {
     field("quantization_config", self.quantization_config);
     field("storage_dtype", self.storage_dtype);
     field("dynamic", self.dynamic);
+    field("l2", self.l2);
+    field("max_norm", self.max_norm);
+    field("trainable", self.trainable);
   }
 };
 
@@ -97,7 +102,10 @@ Config encode_tables(const TableSet& tables) {
                                         .name = t.name,
                                         .quantization_config = t.quantization_config,
                                         .storage_dtype = t.storage_dtype,
-                                        .dynamic = t.dynamic}));
+                                        .dynamic = t.dynamic,
+                                        .l2 = t.l2,
+                                        .max_norm = t.max_norm,
+                                        .trainable = t.trainable}));
   }
   return out;
 }
@@ -118,7 +126,10 @@ std::vector<Table> decode_tables(const Config& config) {
                               .name = t.name,
                               .quantization_config = t.quantization_config,
                               .storage_dtype = t.storage_dtype,
-                              .dynamic = t.dynamic}));
+                              .dynamic = t.dynamic,
+                              .l2 = t.l2,
+                              .max_norm = t.max_norm,
+                              .trainable = t.trainable}));
   }
   return out;
 }

@@ -2,7 +2,9 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
+#include <keel/layers/embedding/tables/internal/position_pool.h>
 
 namespace keel {
 namespace {
@@ -71,10 +73,17 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, const HostLook
   if (dense && bags.invalid_ids.dropped == 0) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
   }
+  const bool is_max = feature.table->combiner == "max";
+  const bool trains_weights = weights && GradientTape::watches(weights->values());
+  if (!dense && (is_max || trains_weights)) {
+    const Tensor rows = ops::gather(table, bags.ids);
+    return ops::reshape(pool_positions(PositionPool(feature.table->combiner, bags), rows,
+                                       trains_weights ? weights->values() : Tensor()),
+                        shape);
+  }
   // Each sample of dense ids or of a sequence has at most one id, so its sum is the row, or zeros.
-  const kernels::Combiner combiner = dense || bags.sequence
-                                         ? kernels::Combiner::kSum
-                                         : combiner_from_name(feature.table->combiner);
+  const kernels::Combiner combiner =
+      dense || bags.sequence ? kernels::Combiner::kSum : lookup_combiner(*feature.table);
   return ops::reshape(ops::embedding_pool(table, bags.ids, bags.row_splits, bags.weights, combiner),
                       shape);
 }

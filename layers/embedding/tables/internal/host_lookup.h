@@ -32,11 +32,11 @@ struct HostLookupOptions {
 //   dense ids [shape...]  -> [shape..., dim], not pooled; zeros for an id that is dropped
 //   sparse, ragged rows   -> pooled by the table's combiner; zeros for an empty row and for a
 //                            divisor of 0; or sequence steps, see FeatureConfig
-// The lookup is differentiable with respect to the tables; gradients are IndexedSlices. Symbolic
-// inputs give symbolic outputs.
-// Throws TypeError or ValueError for another structure. Throws ValueError, naming the feature, for
-// ids outside the table; for weights of dense ids or of sequences; for weights of another layout
-// than the ids; and for dense ids of a sequence feature.
+// The lookup is differentiable with respect to the tables, whose gradients are IndexedSlices, and
+// to weights that a tape watches. Symbolic inputs give symbolic outputs. Throws TypeError or
+// ValueError for another structure. Throws ValueError, naming the feature, for ids outside the
+// table; for weights of dense ids or of sequences; for weights of another layout than the ids; and
+// for dense ids of a sequence feature.
 Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& weights,
                               const Nest<FeatureConfig>& feature_config,
                               const TableLookup& table_of, const HostLookupOptions& options = {});

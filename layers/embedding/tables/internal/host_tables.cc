@@ -2,17 +2,11 @@
 
 #include <keel/framework/base/internal/memory_error.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/optimizers/embedding/bounds_and_slots.h>
 
 namespace keel {
 namespace {
-
-std::vector<std::string> slot_names(const Table& table) {
-  std::vector<std::string> out;
-  if (!table->optimizer) return out;
-  for (const Slot& slot : table->optimizer->rule->slots()) out.push_back(slot.name);
-  return out;
-}
 
 std::string entry_name(const Table& table, const std::string& slot) {
   return slot.empty() ? table->name : table->name + "/" + slot;
@@ -29,25 +23,29 @@ bool HostTables::built() const {
 
 // Creates a variable. A restored value replaces the initial value; then the initializer does not
 // run.
-Variable HostTables::made(const Table& table, const std::string& name, bool trainable,
-                          const std::variant<Initializer, Tensor>& start) {
+Variable HostTables::made(const std::string& name, const Shape& shape,
+                          const std::variant<Initializer, Tensor>& start, VariableOptions options) {
   Tensor value;
   if (const auto restored = restored_.find(name); restored != restored_.end()) {
     value = restored->second;
   } else if (const auto* tensor = std::get_if<Tensor>(&start)) {
     value = *tensor;
   } else {
-    const Shape shape = shape_of(table);
     value =
         allocate_for("TPUEmbedding: table '" + name + "'", shape, bytes_for(shape, sizeof(float)),
                      [&] { return std::get<Initializer>(start)(shape); });
   }
-  return Variable(value, {.name = name, .trainable = trainable});
+  options.name = name;
+  return Variable(value, std::move(options));
 }
 
 std::vector<Variable> HostTables::trainable_variables() const {
   const std::lock_guard lock(mutex_);
-  return parameters_;
+  std::vector<Variable> out;
+  for (const Variable& table : parameters_) {
+    if (table.trainable()) out.push_back(table);
+  }
+  return out;
 }
 
 void HostTables::build() {
@@ -67,13 +65,18 @@ void HostTables::build() {
       slots.emplace_back();
       continue;
     }
-    parameters.push_back(made(table, table->name, true, table_initializer(*table)));
+    parameters.push_back(made(
+        table->name, shape_of(table), table_initializer(*table),
+        {.trainable = table->trainable, .rows = {.l2 = table->l2, .max_norm = table->max_norm}}));
     std::map<std::string, Variable>& of_table = slots.emplace_back();
-    if (!table->optimizer) continue;
+    const std::vector<Slot> slots_of_table = slots_of(*table);
+    if (!table->optimizer || !table->trainable) continue;
     const SlotVariables starts =
         create_slots(*table->optimizer, {.name = table->name, .shape = shape_of(table)});
-    for (const std::string& slot : slot_names(table)) {
-      of_table.emplace(slot, made(table, entry_name(table, slot), false, starts.at(slot)));
+    for (const Slot& slot : slots_of_table) {
+      of_table.emplace(slot.name,
+                       made(entry_name(table, slot.name), slot_shape(slot, shape_of(table)),
+                            starts.at(slot.name), {.trainable = false}));
     }
   }
   // Assign only after every variable exists: a build that throws leaves the object unbuilt.
@@ -88,13 +91,14 @@ const Variable& HostTables::variable(size_t table, const std::string& slot) cons
   return slot.empty() ? parameters_.at(table) : slots_.at(table).at(slot);
 }
 
-StateEntry HostTables::entry(const Table& table, size_t index, const std::string& slot) {
+StateEntry HostTables::entry(const Table& table, size_t index, const std::string& slot,
+                             const Shape& shape) {
   const std::string name = entry_name(table, slot);
   const auto self = shared_from_this();
   return {.name = name,
-          .spec = {.shape = shape_of(table)},
+          .spec = {.shape = shape},
           .kind = slot.empty() ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
-          .trainable = slot.empty(),
+          .trainable = slot.empty() && table->trainable,
           .get =
               [self, index, slot, name] {
                 if (!self->built())
@@ -103,7 +107,7 @@ StateEntry HostTables::entry(const Table& table, size_t index, const std::string
                 return self->variable(index, slot).read();
               },
           .set =
-              [self, index, slot, name, shape = shape_of(table)](const Tensor& value) {
+              [self, index, slot, name, shape](const Tensor& value) {
                 if (value.shape() != shape || value.dtype() != DType::kFloat32) {
                   throw ValueError("Embedding table '", name, "': must be float32 ", shape,
                                    ", received ", value.dtype(), " ", value.shape());
@@ -124,8 +128,10 @@ std::vector<StateEntry> HostTables::state_entries() {
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
     const Table& table = tables_.tables[t].own;
     if (table->dynamic) continue;  // see dynamic_entry()
-    out.push_back(entry(table, t, ""));
-    for (const std::string& slot : slot_names(table)) out.push_back(entry(table, t, slot));
+    out.push_back(entry(table, t, "", shape_of(table)));
+    for (const Slot& slot : slots_of(*table)) {
+      out.push_back(entry(table, t, slot.name, slot_shape(slot, shape_of(table))));
+    }
   }
   return out;
 }

@@ -20,12 +20,11 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
  public:
   explicit HostTables(TableSet tables) : tables_(std::move(tables)) {}
 
-  // Creates one trainable variable "<table>" of shape [vocabulary_size, dim] for each table, and
-  // the non-trainable variables "<table>/<slot>" of its optimizer's slots. A table without an
-  // optimizer has no slots. Values that were restored before replace the initial values. Later
-  // calls do nothing.
-  // Throws ValueError under the conditions of create_slots
-  // (optimizers/embedding/bounds_and_slots.h).
+  // Creates one variable "<table>" of shape [vocabulary_size, dim] for each table, trainable if the
+  // table is, and the non-trainable variables "<table>/<slot>" of its optimizer's slots. A table
+  // without an optimizer, or one that is not trained, has no slots. Values that were restored
+  // before replace the initial values. Later calls do nothing. Throws ValueError under the
+  // conditions of create_slots (optimizers/embedding/bounds_and_slots.h).
   void build();
   bool built() const override;
   std::vector<StateEntry> state_entries() override;
@@ -41,9 +40,9 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   const std::vector<std::map<std::string, Variable>>& slots() const { return slots_; }
 
  private:
-  Variable made(const Table& table, const std::string& name, bool trainable,
-                const std::variant<Initializer, Tensor>& start);
-  StateEntry entry(const Table& table, size_t index, const std::string& slot);
+  Variable made(const std::string& name, const Shape& shape,
+                const std::variant<Initializer, Tensor>& start, VariableOptions options);
+  StateEntry entry(const Table& table, size_t index, const std::string& slot, const Shape& shape);
   const Variable& variable(size_t table, const std::string& slot) const;
 
   const TableSet tables_;
