@@ -40,7 +40,7 @@ Tensor rows_read(const KeyedTable& table, const KeyedLookup& lookup) {
   float* to = out.mutable_data<float>().data();
   for (const int64_t row : lookup.reads) {
     if (row < 0) {
-      std::copy_n(&lookup.fresh_rows[(-1 - row) * dim], dim, to);
+      std::copy_n(&lookup.given_rows[(-1 - row) * dim], dim, to);
     } else {
       table.shard().read(0, row, to);
     }
