@@ -1,14 +1,26 @@
 #include <keel/layers/serving/steps/internal/serving_keys.h>
 
 #include <algorithm>
+#include <span>
 
 namespace keel {
 namespace {
 
+// What KeyIndex reads of the keys that it contains.
 template <class Key>
-void insert_all(const Tensor& keys, distribute::KeyIndex& index) {
-  uint32_t position = 0;
-  for (const Key& key : keys.data<Key>()) index.insert(distribute::key_hash(key), position++);
+struct IndexedKeys {
+  std::span<const Key> keys;
+
+  uint64_t hash(uint32_t position) const { return distribute::key_hash(keys[position]); }
+  void prefetch(uint32_t position) const { __builtin_prefetch(&keys[position]); }
+};
+
+template <class Key>
+void insert_all(const Tensor& tensor, distribute::KeyIndex& index) {
+  const IndexedKeys<Key> keys = {tensor.data<Key>()};
+  for (uint32_t position = 0; position < keys.keys.size(); ++position) {
+    index.insert(keys.hash(position), position, keys);
+  }
 }
 
 }  // namespace
