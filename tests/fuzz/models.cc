@@ -97,7 +97,8 @@ constexpr const char* kTextLayers = R"([
   {"class_name": "Hashing", "config": {"num_bins": 5, "mask_value": "a", "salt": [1, 2]}}])";
 constexpr const char* kSoundLayers = R"([
   {"class_name": "MelSpectrogram", "config": {"fft_length": 16, "sequence_stride": 8,
-    "num_mel_bins": 4, "sampling_rate": 100, "max_freq": 50}},
+    "num_mel_bins": 4, "sampling_rate": 100, "max_freq": 50}}])";
+constexpr const char* kChannelLayers = R"([
   {"class_name": "STFTSpectrogram", "config": {"frame_length": 8, "frame_step": 4,
     "fft_length": 16, "mode": "log"}}])";
 
@@ -107,14 +108,14 @@ constexpr const char* kGraphs = R"([
     {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
       "batch_input_shape": [null, 2, 3], "dtype": "float32"}, "inbound_nodes": []},
     {"class_name": "TFOpLambda", "name": "c", "config": {"name": "c", "function": "math.cumsum"},
-      "inbound_nodes": ["x", 0, 0, {"axis": 2, "exclusive": true, "reverse": true}]},
+      "inbound_nodes": [["x", 0, 0, {"axis": 2, "exclusive": true, "reverse": true}]]},
     {"class_name": "SlicingOpLambda", "name": "s", "config": {"name": "s",
-      "function": "__operators__.getitem"}, "inbound_nodes": ["c", 0, 0, {"slice_spec": [
-      {"start": null, "stop": null, "step": null}, {"start": 0, "stop": 1, "step": null}]}]},
+      "function": "__operators__.getitem"}, "inbound_nodes": [["c", 0, 0, {"slice_spec": [
+      {"start": null, "stop": null, "step": null}, {"start": 0, "stop": 1, "step": null}]}]]},
     {"class_name": "TFOpLambda", "name": "g", "config": {"name": "g", "function": "gather"},
-      "inbound_nodes": ["s", 0, 0, {"indices": [0, 2], "axis": 2, "batch_dims": 0}]},
+      "inbound_nodes": [["s", 0, 0, {"indices": [0, 2], "axis": 2, "batch_dims": 0}]]},
     {"class_name": "TFOpLambda", "name": "p", "config": {"name": "p", "function": "split"},
-      "inbound_nodes": ["g", 0, 0, {"num_or_size_splits": [1, -1], "axis": 2}]}],
+      "inbound_nodes": [["g", 0, 0, {"num_or_size_splits": [1, -1], "axis": 2}]]}],
     "input_layers": [["x", 0, 0]], "output_layers": [["p", 0, 1]]}},
   {"class_name": "Functional", "config": {"name": "m", "layers": [
     {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
@@ -194,6 +195,7 @@ std::vector<Config> one_layer_configs() {
   add(input_layer("float32", Config::list({Config(), 2, 3, 4, 1})), kVolumeLayers);
   add(input_layer("string", Config::list({Config(), 2})), kTextLayers);
   add(input_layer("float32", Config::list({Config(), 32})), kSoundLayers);
+  add(input_layer("float32", Config::list({Config(), 32, 1})), kChannelLayers);
   return out;
 }
 
