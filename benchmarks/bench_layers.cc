@@ -274,10 +274,10 @@ void run_case(Report& report, const Options& options, const LayerWork& work) {
 
 // Times ops::attention() against separate products for 4 heads. The ratio is in "separate/fused".
 void run_attention_case(Report& report, const Options& options, int64_t steps, int64_t width,
-                        bool backward) {
+                        bool causal, bool backward) {
   const int64_t batch = std::max<int64_t>(1, 4096 / steps);
   const std::string name = "attention [" + std::to_string(batch) + ", " + std::to_string(steps) +
-                           ", 4, " + std::to_string(width) + "] " +
+                           ", 4, " + std::to_string(width) + "] " + (causal ? "causal " : "") +
                            (backward ? "forward and backward" : "forward");
   if (!options.wants(name)) return;
   const Shape shape = {batch, steps, 4, width};
@@ -289,7 +289,8 @@ void run_attention_case(Report& report, const Options& options, int64_t steps, i
   }
   const auto attend = [&](bool fused) {
     return keras_ops::dot_product_attention(variables[0].read(), variables[1].read(),
-                                            variables[2].read(), {.flash_attention = fused});
+                                            variables[2].read(),
+                                            {.is_causal = causal, .flash_attention = fused});
   };
   const auto work = [&](bool fused) {
     return [&attend, &variables, fused, backward] {
@@ -347,8 +348,9 @@ int run(const Options& options) {
   for (const LayerWork& work : works) run_case(report, options, work);
   for (const int64_t width : {32, 64}) {
     for (const int64_t steps : {16, 32, 48, 64, 96, 128, 256, 512}) {
-      for (const bool backward : {false, true}) {
-        run_attention_case(report, options, steps, width, backward);
+      for (const bool causal : {false, true}) {
+        run_attention_case(report, options, steps, width, causal, false);
+        run_attention_case(report, options, steps, width, causal, true);
       }
     }
   }

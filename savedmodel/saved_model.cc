@@ -133,6 +133,23 @@ ModelHandle load_model(const std::string& path, const LoadOptions& options) {
                               .mapped_tables = options.mapped_tables});
 }
 
+void save_feature_space(const FeatureSpaceLayer& space, const std::string& path, bool overwrite) {
+  if (!path.ends_with(".keras")) {
+    throw ValueError("save_feature_space: the file's name must end in '.keras', received '", path,
+                     "'");
+  }
+  check_overwrite("save_feature_space", path, overwrite);
+  write_feature_space_archive(space, path);
+}
+
+utils::FeatureSpace load_feature_space(const std::string& path) {
+  if (!path.ends_with(".keras")) {
+    throw ValueError("load_feature_space: the file's name must end in '.keras', received '", path,
+                     "'");
+  }
+  return read_feature_space_archive(path);
+}
+
 void save_weights(const Model& model, const std::string& path, const SaveWeightsOptions& options) {
   const Format format = format_of("save_weights", path);
   if (format == Format::kArchive) {

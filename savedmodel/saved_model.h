@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <keel/layers/training/model.h>
+#include <keel/layers/utils/feature_space.h>
 #include <keel/layers/utils/saving.h>
 #include <keel/savedmodel/keras/min_count.h>
 #include <keel/savedmodel/keras/signature.h>
@@ -92,6 +93,21 @@ struct LoadOptions {
 // - NotImplementedError, naming it, for a feature of Keras that is not supported;
 // - IoError if the file cannot be read, is damaged or has another format.
 ModelHandle load_model(const std::string& path, const LoadOptions& options = {});
+
+// Saves a FeatureSpace alone, as FeatureSpace.save() of Keras does: its config with all that
+// adapt() learned. The suffix must be ".keras". Throws ValueError for another suffix and, without
+// `overwrite`, if the file exists; RuntimeError before adapt(), if it is needed, and inside a
+// replica; IoError if the file cannot be written.
+void save_feature_space(const FeatureSpaceLayer& space, const std::string& path,
+                        bool overwrite = true);
+inline void save_feature_space(const utils::FeatureSpace& space, const std::string& path,
+                               bool overwrite = true) {
+  save_feature_space(*space, path, overwrite);
+}
+// Loads a file of save_feature_space() or of FeatureSpace.save() of Keras. The space needs no
+// adapt(). Throws ValueError if the root of the file is not a FeatureSpace, and otherwise like
+// load_model().
+utils::FeatureSpace load_feature_space(const std::string& path);
 
 // Options of save_weights().
 struct SaveWeightsOptions {

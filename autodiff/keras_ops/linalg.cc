@@ -135,6 +135,19 @@ std::vector<Gradient> eig_gradient(const VjpArgs& args) {
   return {ops::matmul(inv(transposed(v)), ops::matmul(middle, v, false, true))};
 }
 
+// The gradient of the pseudoinverse p of x with a constant rank (Golub and Pereyra 1973).
+std::vector<Gradient> pinv_gradient(const VjpArgs& args) {
+  const Tensor &x = args.inputs[0], &p = args.outputs[0];
+  const Tensor dp = args.output_gradients[0].dense();
+  const Tensor of_rows = ops::matmul(p, p, false, true), of_columns = ops::matmul(p, p, true);
+  const Tensor dp_of_rows = ops::matmul(dp, of_rows, true);            // dp^T p p^T
+  const Tensor columns_dp = ops::matmul(of_columns, dp, false, true);  // p^T p dp^T
+  const Tensor inner = ops::matmul(p, ops::matmul(dp, p, false, true), true);
+  const Tensor left = dp_of_rows - ops::matmul(x, ops::matmul(p, dp_of_rows));
+  const Tensor right = columns_dp - ops::matmul(ops::matmul(columns_dp, p), x);
+  return {left + right - inner};
+}
+
 // The gradient of u, s and vh in x = u diag(s) vh (Townsend 2016).
 std::vector<Gradient> svd_gradient(const VjpArgs& args) {
   const Tensor& s = args.outputs[1];
@@ -374,8 +387,10 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool lower) {
   return solve(lower ? tril(in) : triu(in), b);
 }
 
-Tensor pinv(const Tensor& x, std::optional<double> rcond) {
-  const Tensor in = ops::stop_gradient(checked("pinv", x, false));
+namespace {
+
+Tensor pinv_without_gradient(const Tensor& x, std::optional<double> rcond) {
+  const Tensor in = ops::stop_gradient(x);
   const auto [u, s, vh] = svd(in, false);
   const double epsilon = in.dtype() == DType::kFloat32 ? std::numeric_limits<float>::epsilon()
                                                        : std::numeric_limits<double>::epsilon();
@@ -385,6 +400,20 @@ Tensor pinv(const Tensor& x, std::optional<double> rcond) {
   const Tensor inverted =
       ops::where(kept, reciprocal(ops::where(kept, s, ops::ones_like(s))), ops::zeros_like(s));
   return ops::matmul(transposed(vh) * ops::expand_dims(inverted, -2), transposed(u));
+}
+
+}  // namespace
+
+Tensor pinv(const Tensor& x, std::optional<double> rcond) {
+  const Tensor in = checked("pinv", x, false);
+  FunctionOp op = {
+      .name = "pinv",
+      .outputs = {{.shape = batch_of(in) + Shape{in.dim(-1), in.dim(-2)}, .dtype = in.dtype()}}};
+  op.compute = [rcond](std::span<const Tensor> inputs) {
+    return std::vector<Tensor>{pinv_without_gradient(inputs[0], rcond)};
+  };
+  op.vjp = pinv_gradient;
+  return internal::call1(std::move(op), {in});
 }
 
 Tensor lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond) {

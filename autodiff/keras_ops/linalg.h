@@ -53,9 +53,10 @@ Tensor inv(const Tensor& x);                         // the inverse
 Tensor solve(const Tensor& a, const Tensor& b);
 // Reads one triangle of a only.
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool lower = false);
-// The pseudoinverse; singular values up to rcond times the greatest count as 0. No gradient.
+// The pseudoinverse; singular values up to rcond times the greatest count as 0. The gradient takes
+// the rank for constant.
 Tensor pinv(const Tensor& x, std::optional<double> rcond = {});
-// The solution of least squares with the smallest norm. The gradient is that of b.
+// The solution of least squares with the smallest norm, pinv(a) b.
 Tensor lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond = {});
 // Returns the product of n factors x, or of inverses if n is negative.
 Tensor matrix_power(const Tensor& x, int64_t n);

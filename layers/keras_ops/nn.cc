@@ -154,8 +154,8 @@ Tensor rms_normalization(const Tensor& x, const std::optional<Tensor>& scale, co
 
 namespace {
 
-// Products from which ops::attention() is faster than separate ops.
-constexpr int64_t kFusedProducts = 64 * 64;
+// Products from which ops::attention() is used, as in layers/attention/internal/heads.cc.
+constexpr int64_t kFusedProducts = 128 * 128, kFusedCausalProducts = 96 * 96;
 
 bool fuses_attention(const Tensor& query, const Tensor& key, const AttentionOptions& options) {
   const bool plain = !options.bias && !options.attn_logits_soft_cap;
@@ -167,7 +167,8 @@ bool fuses_attention(const Tensor& query, const Tensor& key, const AttentionOpti
       plain && !query.is_symbolic() && query.dtype() == DType::kFloat32 &&
       AutocastScope::operands() == ProductOperands::kUnchanged &&
       (!options.mask || (options.mask->rank() == 4 && !options.mask->is_symbolic()));
-  return possible && options.flash_attention.value_or(query.dim(1) * key.dim(1) >= kFusedProducts);
+  const int64_t least = options.is_causal ? kFusedCausalProducts : kFusedProducts;
+  return possible && options.flash_attention.value_or(query.dim(1) * key.dim(1) >= least);
 }
 
 Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, double scale,

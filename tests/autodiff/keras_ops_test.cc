@@ -238,6 +238,47 @@ TEST(KerasOpsTest, GradientsOfEigenvectorsAreFiniteDifferences) {
   }
 }
 
+// For more rows than columns, fewer, and a matrix of rank 1, along which it is moved.
+TEST(KerasOpsTest, GradientsOfPseudoinversesAreFiniteDifferences) {
+  const auto weights = [](const Shape& shape) {
+    std::vector<double> out;
+    for (int64_t i = 0; i < shape.size(); ++i) out.push_back(1 + static_cast<double>(i * i % 5));
+    return doubles(out, shape);
+  };
+  const auto check = [&](const std::vector<double>& numbers, const Shape& shape,
+                         const std::vector<double>& direction) {
+    const Tensor x = doubles(numbers, shape);
+    GradientTape tape;
+    tape.watch(x);
+    const Tensor loss = ops::sum(K::pinv(x) * weights({shape[1], shape[0]}));
+    const std::vector<double> gradient = doubles_of(tape.input_gradient(loss, {x})[0].dense());
+    double slope = 0, change = 0;
+    for (const double step : {-1e-5, 1e-5}) {
+      std::vector<double> moved = numbers;
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] += step * direction[i];
+      const Tensor y = ops::sum(K::pinv(doubles(moved, shape)) * weights({shape[1], shape[0]}));
+      change += doubles_of(y)[0] / (2 * step);
+    }
+    for (size_t i = 0; i < gradient.size(); ++i) slope += gradient[i] * direction[i];
+    EXPECT_NEAR(slope, change, 1e-5 * (1 + std::abs(change)));
+  };
+  check({1, 2, -1, .5, 3, 1}, {3, 2}, {.3, -1, .2, .7, 0, 1});
+  check({1, 2, -1, .5, 3, 1}, {2, 3}, {.3, -1, .2, .7, 0, 1});
+  // (1, 2)^T (1, 3), whose first factor moves along (1, -1).
+  check({1, 3, 2, 6}, {2, 2}, {1, 3, -1, -3});
+}
+
+TEST(KerasOpsTest, LeastSquaresHaveGradientsOfBothOperands) {
+  const Tensor a = doubles({2, 0, 0, 4}, {2, 2}), b = doubles({6, 8}, {2});
+  GradientTape tape;
+  tape.watch(a);
+  tape.watch(b);
+  const std::vector<Gradient> gradients = tape.input_gradient(ops::sum(K::lstsq(a, b)), {a, b});
+  // x = a^-1 b = (3, 2): dx = a^-1 (db - da x).
+  expect_near(doubles_of(gradients[0].dense()), {-1.5, -1, -.75, -.5}, {.absolute = 1e-9});
+  expect_near(doubles_of(gradients[1].dense()), {.5, .25}, {.absolute = 1e-9});
+}
+
 TEST(KerasOpsTest, ComplexEigenvaluesHaveNoGradient) {
   const Tensor rotation = doubles({0, -1, 1, 0}, {2, 2});
   GradientTape tape;

@@ -8,6 +8,7 @@
 
 #include <keel/framework/data/tfrecord.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
@@ -112,6 +113,12 @@ void write_models(const fs::path& folder) {
   for (const Config& config : one_layer_configs()) {
     configs.add(std::to_string(number++) + ".json", to_json(config));
   }
+  for (const Config& config : graph_configs()) {
+    const std::string name = std::to_string(number++);
+    configs.add(name + ".json", to_json(config));
+    save_model(model_from_keras(config), archives.path(name + ".keras"));
+  }
+  save_feature_space(small_space(), archives.path("space.keras"));
   // Files that Keras wrote with another library.
   const fs::path keras = KEEL_SOURCE_DIR "/tests/cases/keras_models";
   files.add("keras.h5", read_bytes(keras / "ncf_weights_only_legacy.h5"));

@@ -59,6 +59,78 @@ constexpr const char* kItemLayers = R"([
   {"class_name": "IntegerLookup", "config": {"vocabulary": [3, 5], "output_mode": "multi_hot"}},
   {"class_name": "Hashing", "config": {"num_bins": 3}}])";
 
+// Layers for float32 images, volumes and strings.
+constexpr const char* kImageLayers = R"([
+  {"class_name": "Conv2D", "config": {"filters": 2, "kernel_size": [2, 3], "dilation_rate": [1, 2],
+    "groups": 2, "padding": "same"}},
+  {"class_name": "Conv2DTranspose", "config": {"filters": 2, "kernel_size": 2, "strides": 2,
+    "output_padding": 1}},
+  {"class_name": "DepthwiseConv2D", "config": {"kernel_size": 2, "depth_multiplier": 2}},
+  {"class_name": "SeparableConv2D", "config": {"filters": 2, "kernel_size": [2, 2]}},
+  {"class_name": "AveragePooling2D", "config": {"pool_size": 2, "padding": "same"}},
+  {"class_name": "AdaptiveMaxPooling2D", "config": {"output_size": [2, 3]}},
+  {"class_name": "GlobalMaxPooling2D", "config": {"keepdims": true}},
+  {"class_name": "GroupNormalization", "config": {"groups": 2}},
+  {"class_name": "Resizing", "config": {"height": 3, "width": 5, "interpolation": "bicubic",
+    "crop_to_aspect_ratio": true}},
+  {"class_name": "CenterCrop", "config": {"height": 2, "width": 3}},
+  {"class_name": "Cropping2D", "config": {"cropping": [[1, 0], [0, 1]]}},
+  {"class_name": "Pipeline", "config": {"layers": [
+    {"class_name": "RandomFlip", "config": {"mode": "horizontal", "seed": 1}},
+    {"class_name": "RandomRotation", "config": {"factor": [-0.1, 0.2], "fill_mode": "wrap"}},
+    {"class_name": "RandomZoom", "config": {"height_factor": 0.2}}]}},
+  {"class_name": "RandAugment", "config": {"value_range": [0, 1], "num_ops": 2}},
+  {"class_name": "RandomPerspective", "config": {"factor": 0.5, "scale": 0.3}},
+  {"class_name": "Equalization", "config": {"value_range": [0, 255], "bins": 16}},
+  {"class_name": "SpatialDropout2D", "config": {"rate": 0.5}}])";
+constexpr const char* kVolumeLayers = R"([
+  {"class_name": "Conv3D", "config": {"filters": 1, "kernel_size": [1, 2, 2],
+    "data_format": "channels_last"}},
+  {"class_name": "Conv3DTranspose", "config": {"filters": 1, "kernel_size": 2}},
+  {"class_name": "MaxPooling3D", "config": {"pool_size": [1, 2, 2]}},
+  {"class_name": "UpSampling3D", "config": {"size": [1, 2, 1]}}])";
+constexpr const char* kTextLayers = R"([
+  {"class_name": "StringLookup", "config": {"vocabulary": ["a", "b"], "mask_token": "",
+    "num_oov_indices": 2}},
+  {"class_name": "TextVectorization", "config": {"vocabulary": ["a", "a b"], "ngrams": 2,
+    "output_mode": "tf_idf", "idf_weights": [0.5, 0.75], "split": null}},
+  {"class_name": "Hashing", "config": {"num_bins": 5, "mask_value": "a", "salt": [1, 2]}}])";
+constexpr const char* kSoundLayers = R"([
+  {"class_name": "MelSpectrogram", "config": {"fft_length": 16, "sequence_stride": 8,
+    "num_mel_bins": 4, "sampling_rate": 100, "max_freq": 50}}])";
+constexpr const char* kChannelLayers = R"([
+  {"class_name": "STFTSpectrogram", "config": {"frame_length": 8, "frame_step": 4,
+    "fft_length": 16, "mode": "log"}}])";
+
+// A graph of Keras 2 with operators of TensorFlow, and one of Keras 3 with operators and attention.
+constexpr const char* kGraphs = R"([
+  {"class_name": "Functional", "config": {"name": "m", "layers": [
+    {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
+      "batch_input_shape": [null, 2, 3], "dtype": "float32"}, "inbound_nodes": []},
+    {"class_name": "TFOpLambda", "name": "c", "config": {"name": "c", "function": "math.cumsum"},
+      "inbound_nodes": [["x", 0, 0, {"axis": 2, "exclusive": true, "reverse": true}]]},
+    {"class_name": "SlicingOpLambda", "name": "s", "config": {"name": "s",
+      "function": "__operators__.getitem"}, "inbound_nodes": [["c", 0, 0, {"slice_spec": [
+      {"start": null, "stop": null, "step": null}, {"start": 0, "stop": 1, "step": null}]}]]},
+    {"class_name": "TFOpLambda", "name": "g", "config": {"name": "g", "function": "gather"},
+      "inbound_nodes": [["s", 0, 0, {"indices": [0, 2], "axis": 2, "batch_dims": 0}]]},
+    {"class_name": "TFOpLambda", "name": "p", "config": {"name": "p", "function": "split"},
+      "inbound_nodes": [["g", 0, 0, {"num_or_size_splits": [1, -1], "axis": 2}]]}],
+    "input_layers": [["x", 0, 0]], "output_layers": [["p", 0, 1]]}},
+  {"class_name": "Functional", "config": {"name": "m", "layers": [
+    {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
+      "batch_shape": [null, 2, 4], "dtype": "float32"}, "inbound_nodes": []},
+    {"module": "keras.layers", "class_name": "MultiHeadAttention", "name": "a", "config": {
+      "name": "a", "num_heads": 2, "key_dim": 2}, "inbound_nodes": [{"args": [
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}},
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}],
+      "kwargs": {"use_causal_mask": true}}]},
+    {"module": "keras.src.ops.numpy", "class_name": "Cumsum", "name": "c", "config": {"name": "c",
+      "axis": 1, "dtype": "float32"}, "inbound_nodes": [{"args": [
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["a", 0, 0]}}],
+      "kwargs": {}}]}],
+    "input_layers": ["x", 0, 0], "output_layers": ["c", 0, 0]}}])";
+
 Config input_layer(const char* dtype, Config shape) {
   return Config::dict(
       {{"class_name", "InputLayer"},
@@ -89,6 +161,24 @@ const ModelHandle& small_graph() {
   return kModel;
 }
 
+std::vector<Config> graph_configs() { return parse_json(kGraphs).items(); }
+
+const utils::FeatureSpace& small_space() {
+  static const utils::FeatureSpace kSpace(
+      {.features = {{"age", "float_normalized"},
+                    {"city", utils::string_categorical({})},
+                    {"visits", utils::integer_hashed({.num_bins = 3})}},
+       .crosses = {{{"city", "visits"}, 4, "one_hot"}}});
+  [[maybe_unused]] static const bool kAdapted = [] {
+    kSpace->adapt(data::Dataset::from_tensor_slices(
+        Tensors::dict({{"age", Tensor::from<float>({1, 3}, {2})},
+                       {"city", Tensor::from<std::string>({"a", "b"}, {2})},
+                       {"visits", Tensor::from<int32_t>({5, 6}, {2})}})));
+    return true;
+  }();
+  return kSpace;
+}
+
 std::vector<Config> one_layer_configs() {
   std::vector<Config> out;
   const auto add = [&](const Config& input, const char* layers) {
@@ -101,6 +191,11 @@ std::vector<Config> one_layer_configs() {
   add(input_layer("float32", Config::list({Config(), 6, 2})), kSeriesLayers);
   add(input_layer("float32", Config::list({Config(), 2, 3, 4, 1})), kFrameLayers);
   add(input_layer("int32", Config::list({Config(), 4})), kItemLayers);
+  add(input_layer("float32", Config::list({Config(), 4, 6, 2})), kImageLayers);
+  add(input_layer("float32", Config::list({Config(), 2, 3, 4, 1})), kVolumeLayers);
+  add(input_layer("string", Config::list({Config(), 2})), kTextLayers);
+  add(input_layer("float32", Config::list({Config(), 32})), kSoundLayers);
+  add(input_layer("float32", Config::list({Config(), 32, 1})), kChannelLayers);
   return out;
 }
 

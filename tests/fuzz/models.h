@@ -5,6 +5,7 @@
 
 #include <keel/framework/config/config.h>
 #include <keel/layers/training/model.h>
+#include <keel/layers/utils/feature_space.h>
 
 namespace keel::fuzz {
 
@@ -15,5 +16,10 @@ const ModelHandle& small_graph();
 
 // Returns the configs of models that consist of an input and one layer of many kinds.
 std::vector<Config> one_layer_configs();
+// Returns the configs of graphs with operators, which are not layers in Keras.
+std::vector<Config> graph_configs();
+
+// An adapted space with a preprocessor of each kind of state: weights, a vocabulary and none.
+const utils::FeatureSpace& small_space();
 
 }  // namespace keel::fuzz

@@ -55,14 +55,18 @@ Tensor without_empty_rows(const Tensor& mask, int steps_axes) {
   return ops::logical_or(mask, ops::equal(kept, Tensor::scalar<int32_t>(0)));
 }
 
-// Products from which ops::attention() is faster than separate ops.
-constexpr int64_t kFusedProducts = 64 * 64;
+// Products from which ops::attention() is used. It is not faster in a training step before 1024
+// steps, but up to 1.2 times as fast in inference, and stores no weights; with causal masks, which
+// let it skip half of the products, it is faster in both (bench_layers --only attention).
+constexpr int64_t kFusedProducts = 128 * 128, kFusedCausalProducts = 96 * 96;
 
 bool fuses(const Tensor& query, const Tensor& key, const HeadsOptions& options) {
   const bool possible = options.axes == std::vector<int>{1} && query.rank() == 4 &&
                         query.dtype() == DType::kFloat32 && !options.dropout &&
                         AutocastScope::operands() == ProductOperands::kUnchanged;
-  return possible && options.fused.value_or(query.dim(1) * key.dim(1) >= kFusedProducts);
+  const bool skips = options.causal || options.window > 0;
+  const int64_t least = skips ? kFusedCausalProducts : kFusedProducts;
+  return possible && options.fused.value_or(query.dim(1) * key.dim(1) >= least);
 }
 
 // Returns a mask [batch or 1, heads or 1, query steps or 1, key steps or 1] in the form of

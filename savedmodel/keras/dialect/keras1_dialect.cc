@@ -60,7 +60,7 @@ const NameTable& argument_names() {
 
 // Arguments whose meaning depends on the class.
 std::string argument_of(const std::string& class_name, const std::string& key) {
-  const bool embeds = class_name == "Embedding";
+  const bool embeds = class_name.ends_with("Embedding");
   if (key == "init") {
     return embeds                  ? "embeddings_initializer"
            : class_name == "PReLU" ? "alpha_initializer"
@@ -82,7 +82,7 @@ bool is_dropped(const std::string& class_name, const std::string& key) {
   if (class_name == "InputLayer") return false;
   // The rate at which training drops whole rows, which Keras 2 drops as well.
   if (class_name == "Embedding" && key == "dropout") return true;
-  if (class_name == "Embedding" && key == "input_dim") return false;
+  if (class_name.ends_with("Embedding") && key == "input_dim") return false;
   return std::ranges::find(kDropped, key) != std::end(kDropped);
 }
 

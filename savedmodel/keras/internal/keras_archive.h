@@ -6,6 +6,7 @@
 #include <string>
 
 #include <keel/layers/training/model.h>
+#include <keel/layers/utils/feature_space.h>
 #include <keel/savedmodel/keras/min_count.h>
 #include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/mapped/mapped_tables.h>
@@ -42,5 +43,10 @@ ModelHandle read_keras_archive(const std::string& path,
 // read_keras_weights().
 std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
                                               bool skip_mismatch);
+
+// Writes a FeatureSpace as the root of an archive, as FeatureSpace.save() of Keras does, and reads
+// it. Errors as above; RuntimeError if the space must adapt() first.
+void write_feature_space_archive(const FeatureSpaceLayer& space, const std::string& path);
+utils::FeatureSpace read_feature_space_archive(const std::string& path);
 
 }  // namespace keel

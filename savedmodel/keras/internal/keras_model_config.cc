@@ -303,6 +303,12 @@ size_t most_bytes_of_model(const std::string& path) {
 
 Config to_keras_archive(const Model& model) { return layer_object(layers::serialize(model)); }
 
+Config to_keras_archive(const Config& layer) { return layer_object(layer); }
+
+Config plain_config(const Config& config, const ModelFromKerasOptions& options) {
+  return without_slashes_in_names(Plain(options)(config));
+}
+
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options) {
   Config plain = Plain(options)(config);
   const bool is_old = is_of_keras2(options.keras_version, config);
@@ -312,8 +318,10 @@ ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& 
   const LayerHandle<Layer> layer = layers::deserialize(plain);
   const auto model = std::dynamic_pointer_cast<Model>(layer.shared());
   if (model == nullptr) {
-    throw ValueError("class ", layer->class_name(),
-                     " is not a model; pass the config of a Functional or Sequential model");
+    throw ValueError("class ", layer->class_name(), " is not a model; ",
+                     layer->class_name() == "FeatureSpace"
+                         ? "call load_feature_space()"
+                         : "pass the config of a Functional or Sequential model");
   }
   build(*model, plain);
   return {kAdopt, model};

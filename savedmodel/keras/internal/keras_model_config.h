@@ -15,6 +15,8 @@ namespace keel {
 // "class_name", "config", "registered_name"}. Throws NotImplementedError if a part of the model has
 // no config.
 Config to_keras_archive(const Model& model);
+// Returns the same for a layer, from what layers::serialize() returns.
+Config to_keras_archive(const Config& layer);
 // Returns the config of a model for a legacy file, in which objects have the form {"class_name",
 // "config"}. Exceptions have the form of archives, because Keras 3 reads either form of each entry:
 // layers inside other layers, and layers that only that form can express.
@@ -29,6 +31,10 @@ struct ModelFromKerasOptions {
   // from_keras2() (keras_dialect.h).
   std::string keras_version = {};
 };
+
+// Returns a config of either form with the values and class names of this library, but does not
+// convert configs of Keras 1 and 2.
+Config plain_config(const Config& config, const ModelFromKerasOptions& options = {});
 
 // Creates the model of a config of either form, with new weights. Values that Keras tags (arrays,
 // tuples, bytes) are read as plain values. Throws ValueError for an invalid config, and

@@ -50,16 +50,45 @@ class Vocabularies {
       out.set("config", lookup(*config, group, group, is_string(class_name, "IntegerLookup")));
     } else if (is_string(class_name, "TextVectorization")) {
       out.set("config", lookup(*config, group, group + "_lookup_layer/", false));
+    } else if (is_string(class_name, "FeatureSpace")) {
+      out.set("config", features(*config, group));
     } else if (const Config* layers = find(*config, "layers"); layers && layers->is_list()) {
       Config inner = *config;
-      inner.set("layers", all_filled(layers->items(), group));
+      inner.set("layers", all_filled(layers->items(), group + "layers/"));
       out.set("config", std::move(inner));
     }
     return out;
   }
 
  private:
-  Config::List all_filled(const Config::List& layers, const std::string& group) const {
+  // Fills the preprocessors of a FeatureSpace, which Keras keeps in the order of the features.
+  Config features(Config config, const std::string& group) const {
+    const Config* const found = find(config, "features");
+    if (found == nullptr || !found->is_dict()) return config;
+    Config::List preprocessors;
+    for (const auto& [name, feature] : found->entries()) {
+      const Config* const own = find(feature, "config");
+      const Config* const preprocessor = own == nullptr ? nullptr : find(*own, "preprocessor");
+      preprocessors.push_back(preprocessor == nullptr ? Config() : *preprocessor);
+    }
+    preprocessors = all_filled(preprocessors, group + "preprocessors/");
+    Config out = Config::dict();
+    size_t i = 0;
+    for (const auto& [name, feature] : found->entries()) {
+      Config filled = feature;
+      if (const Config& preprocessor = preprocessors[i++]; !preprocessor.is_null()) {
+        Config own = feature["config"];
+        own.set("preprocessor", preprocessor);
+        filled.set("config", std::move(own));
+      }
+      out.set(name, std::move(filled));
+    }
+    config.set("features", std::move(out));
+    return config;
+  }
+
+  // Returns the layers with their vocabularies. `folder` contains their groups.
+  Config::List all_filled(const Config::List& layers, const std::string& folder) const {
     Config::List out;
     std::map<std::string, int> used;
     for (const Config& layer : layers) {
@@ -69,7 +98,7 @@ class Vocabularies {
         name = to_snake_case(class_name->string());
       }
       if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
-      out.push_back(filled(layer, str(group, "layers/", name, "/")));
+      out.push_back(filled(layer, str(folder, name, "/")));
     }
     return out;
   }

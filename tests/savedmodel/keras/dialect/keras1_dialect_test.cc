@@ -364,6 +364,7 @@ TEST(Keras1DialectTest, OldArgumentsAreRenamed) {
 TEST(Keras1DialectTest, ConfigsOfLaterVersionsAndOfUsersAreUnchanged) {
   for (const char* config :
        {R"({"class_name": "Embedding", "config": {"input_dim": 3, "output_dim": 2}})",
+        R"({"class_name": "ReversibleEmbedding", "config": {"input_dim": 3, "output_dim": 2}})",
         R"({"class_name": "Mine>Layer", "config": {"p": 1, "bias": 2, "init": 3}})",
         R"({"class_name": "VarianceScaling", "config": {"scale": 1.0, "mode": "fan_avg"}})",
         R"({"class_name": "ZeroPadding2D", "config": {"padding": [[1, 1], [2, 2]]}})"}) {
