@@ -103,6 +103,18 @@ def partitions(folder):
         print(f"{written_as} of {writer}: {written}, then {whole}")
 
 
+def norms(folder):
+    """Gradients of tables that are clipped by their norm: the same bits in any number of processes."""
+    for hosts, cores in PLACES:
+        free = state(output(PLAIN, steps=20, **place(hosts, cores)))
+        whole = state(output(PLAIN, steps=20, thousandths_of_norm=5, **place(hosts, cores)))
+        expect(whole != free, f"nothing is clipped on {hosts} hosts")
+        for processes in numbers(hosts):
+            got = state(output(processes, steps=20, thousandths_of_norm=5, **place(hosts, cores)))
+            expect(got == whole, f"norms on {hosts} hosts in {processes} processes: {got} instead of {whole}")
+        print(hosts, cores, whole)
+
+
 def state(text, before=""):
     """Returns the checksum at the end of the line that begins with `before`."""
     found = re.search(rf"^{before}state (\w+)$", text, re.M)
@@ -252,7 +264,7 @@ def train_ctr(folder):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (same_bits, checkpoints, partitions, refusals, full_disks, kills,
+    cases = {f.__name__: f for f in (same_bits, checkpoints, partitions, norms, refusals, full_disks, kills,
                                        train_ctr)}
     with tempfile.TemporaryDirectory() as name:
         cases[CASE](pathlib.Path(name))
