@@ -1,6 +1,8 @@
 // Layers for images and sequences: one forward and backward pass, and training steps of a small
 // residual network, against libtorch. libtorch keeps images with the channels first or last; the
-// ratio is to the faster of both.
+// ratio is to the faster of both. Attention is also timed without storing the weights (fused)
+// against separate products, for lengths around the threshold that
+// layers/attention/internal/heads.cc uses.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -11,10 +13,14 @@
 #include <keel/autodiff/tape.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/convolution/conv.h>
+#include <keel/layers/convolution/conv_transpose.h>
 #include <keel/layers/convolution/depthwise_conv.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/functional/sequential.h>
+#include <keel/layers/keras_ops/nn.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/pooling/pooling.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
@@ -58,6 +64,28 @@ LayerHandle<Layer> make_benchmark_layer(const LayerWork& work) {
   }
   if (work.layer == "DepthwiseConv2D") {
     return layers::DepthwiseConv2D({.kernel_size = window, .padding = "same"});
+  }
+  if (work.layer == "Conv2DTranspose") {
+    return layers::Conv2DTranspose(
+        {.filters = units, .kernel_size = window, .strides = 2, .padding = "same"});
+  }
+  if (work.layer == "SeparableConv2D") {
+    return layers::SeparableConv2D({.filters = units, .kernel_size = window, .padding = "same"});
+  }
+  if (work.layer == "Conv3D") {
+    return layers::Conv3D({.filters = units, .kernel_size = window, .padding = "same"});
+  }
+  if (work.layer == "LayerNormalization") return layers::LayerNormalization({});
+  if (work.layer == "GroupNormalization") {
+    return layers::GroupNormalization({.groups = static_cast<int>(units)});
+  }
+  if (work.layer == "StackedLSTM") {
+    return Sequential({.layers = {layers::LSTM({.units = units, .return_sequences = true}),
+                                  layers::LSTM({.units = units, .return_sequences = true})}});
+  }
+  if (work.layer == "StackedGRU") {
+    return Sequential({.layers = {layers::GRU({.units = units, .return_sequences = true}),
+                                  layers::GRU({.units = units, .return_sequences = true})}});
   }
   if (work.layer == "MaxPooling2D") return layers::MaxPooling2D({.pool_size = window});
   if (work.layer == "AveragePooling2D") return layers::AveragePooling2D({.pool_size = window});
@@ -209,7 +237,7 @@ void run_case(Report& report, const Options& options, const LayerWork& work) {
 
   std::vector<Contender> contenders = {{"ours", [&own] { own->step(); }}};
   std::vector<std::unique_ptr<LayerPeer>> peers;
-  const bool image = work.input.size() == 4;
+  const bool image = work.input.size() >= 4;
   for (const MemoryFormat format : {MemoryFormat::kChannelsLast, MemoryFormat::kChannelsFirst}) {
     if (!image && format == MemoryFormat::kChannelsFirst) continue;
     auto peer = make_layer_peer(work, format, x, weights, labels);
@@ -244,6 +272,54 @@ void run_case(Report& report, const Options& options, const LayerWork& work) {
   report.add(row);
 }
 
+// Times ops::attention() against separate products for 4 heads. The ratio is in "separate/fused".
+void run_attention_case(Report& report, const Options& options, int64_t steps, int64_t width,
+                        bool backward) {
+  const int64_t batch = std::max<int64_t>(1, 4096 / steps);
+  const std::string name = "attention [" + std::to_string(batch) + ", " + std::to_string(steps) +
+                           ", 4, " + std::to_string(width) + "] " +
+                           (backward ? "forward and backward" : "forward");
+  if (!options.wants(name)) return;
+  const Shape shape = {batch, steps, 4, width};
+  std::vector<Variable> variables;
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    std::vector<float> values(static_cast<size_t>(shape.size()));
+    fill(values.data(), shape.size(), seed);
+    variables.emplace_back(Tensor::from(values, shape), VariableOptions{.name = "input"});
+  }
+  const auto attend = [&](bool fused) {
+    return keras_ops::dot_product_attention(variables[0].read(), variables[1].read(),
+                                            variables[2].read(), {.flash_attention = fused});
+  };
+  const auto work = [&](bool fused) {
+    return [&attend, &variables, fused, backward] {
+      if (!backward) {
+        attend(fused);
+        return;
+      }
+      GradientTape tape;
+      const Tensor y = attend(fused);
+      tape.gradient(y, variables);
+    };
+  };
+  const std::vector<float> separate = attend(false).to_vector<float>();
+  const std::vector<float> fused = attend(true).to_vector<float>();
+  report.check(
+      name,
+      relative_difference(separate.data(), fused.data(), static_cast<int64_t>(separate.size())),
+      1e-3);
+  const Comparison times =
+      compare({{"fused", work(true)}, {"separate", work(false)}},
+              {.seconds_per_slice = options.quick ? 0.01 : 0.05, .turns = options.quick ? 7 : 21});
+  report.add({.op = "attention",
+              .dim = width,
+              .threads = options.threads,
+              .value = times.timings[0].median * 1e3,
+              .unit = "ms/step",
+              .more = {{"separate/fused", times.ratio(1, 0)}},
+              .labels = {{"case", name}}});
+}
+
 int run(const Options& options) {
   set_peer_threads(options.threads);
   Report report(options, "bench_layers");
@@ -253,15 +329,29 @@ int run(const Options& options) {
       {.layer = "Conv2D", .input = {32, 56, 56, 3}, .units = 32, .window = 5},
       {.layer = "Conv2D", .input = {32, 14, 14, 256}, .units = 256, .window = 3},
       {.layer = "DepthwiseConv2D", .input = {32, 28, 28, 64}, .window = 3},
+      {.layer = "SeparableConv2D", .input = {32, 28, 28, 64}, .units = 128, .window = 3},
+      {.layer = "Conv2DTranspose", .input = {32, 14, 14, 128}, .units = 64, .window = 4},
+      {.layer = "Conv3D", .input = {8, 16, 16, 16, 16}, .units = 32, .window = 3},
+      {.layer = "LayerNormalization", .input = {32, 128, 256}},
+      {.layer = "GroupNormalization", .input = {32, 28, 28, 64}, .units = 8},
       {.layer = "MaxPooling2D", .input = {32, 56, 56, 64}, .window = 2},
       {.layer = "AveragePooling2D", .input = {32, 56, 56, 64}, .window = 2},
       {.layer = "LSTM", .input = {32, 64, 64}, .units = 128},
       {.layer = "GRU", .input = {32, 64, 64}, .units = 128},
+      {.layer = "StackedLSTM", .input = {32, 64, 64}, .units = 128},
+      {.layer = "StackedGRU", .input = {32, 64, 64}, .units = 128},
       {.layer = "MultiHeadAttention", .input = {16, 128, 128}, .units = 8},
       {.layer = "MultiHeadAttention", .input = {2, 512, 256}, .units = 8},
       {.layer = "ResNet", .input = {32, 33, 33, 3}, .units = kClasses},
   };
   for (const LayerWork& work : works) run_case(report, options, work);
+  for (const int64_t width : {32, 64}) {
+    for (const int64_t steps : {16, 32, 48, 64, 96, 128, 256, 512}) {
+      for (const bool backward : {false, true}) {
+        run_attention_case(report, options, steps, width, backward);
+      }
+    }
+  }
   return report.finish();
 }
 

@@ -127,8 +127,8 @@
   X(RepeatVectorLayer) \
   X(RescalingLayer) \
   X(ReshapeLayer) \
-  X(ReversibleEmbeddingLayer) \
   X(ResizingLayer) \
+  X(ReversibleEmbeddingLayer) \
   X(RMSNormalizationLayer) \
   X(RNNLayer) \
   X(SeparableConv1DLayer) \

@@ -30,6 +30,10 @@ bool is_graph(const Layer& layer) {
 }
 
 LayerHandle<Layer> quantized(const EmbeddingLayer& layer) {
+  if (!layer.dynamic_tables().empty()) {
+    throw ValueError(kCaller, ": Embedding '", layer.name(),
+                     "' has dynamic ids and does not support int8 tables");
+  }
   const NoGradient pause;
   const QuantizedTable table =
       abs_max_quantize(layer.embeddings().read(), str(kCaller, ": Embedding '", layer.name(), "'"));

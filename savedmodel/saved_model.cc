@@ -1,9 +1,11 @@
 #include <keel/savedmodel/saved_model.h>
 
 #include <filesystem>
+#include <set>
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 #include <keel/savedmodel/keras/internal/keras_h5.h>
@@ -65,24 +67,58 @@ void check_save_model(const std::string& path, const SaveOptions& options) {
   });
 }
 
-void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
-  const Format format = checked_format(path, options);
-  const bool in_int8 = options.table_dtype == "int8";
-  if (options.for_keras || in_int8) {
-    SaveOptions plain_options = options;
-    plain_options.for_keras = false;
-    plain_options.table_dtype = "float32";
-    if (!options.for_keras) return save_model(with_int8_tables(model), path, plain_options);
-    const ModelHandle rewritten = keras_model_of(model);
-    return save_model(in_int8 ? with_int8_tables(*rewritten) : rewritten, path, plain_options);
+namespace {
+
+// Collects the lookup layers in `layer`.
+void add_lookups(const Layer& layer, std::set<const Layer*>& out) {
+  if (dynamic_cast<const StringLookupLayer*>(&layer) != nullptr ||
+      dynamic_cast<const IntegerLookupLayer*>(&layer) != nullptr) {
+    out.insert(&layer);
   }
+  for (const auto& child : layer.sublayers()) add_lookups(*child, out);
+}
+
+// Returns the names of the lookup layers that `made` has and `model` does not have.
+std::set<std::string> new_lookups(const Model& model, const Model& made) {
+  std::set<const Layer*> old, all;
+  add_lookups(model, old);
+  add_lookups(made, all);
+  std::set<std::string> out;
+  for (const Layer* layer : all) {
+    if (!old.contains(layer)) out.insert(layer->name());
+  }
+  return out;
+}
+
+// Writes a model as it is. In archives, the vocabularies of `lookups` are assets.
+void write_model(const Model& model, const std::string& path, Format format,
+                 const SaveOptions& options, const std::set<std::string>& lookups) {
   check_signatures(model, options.signatures);
   if (format == Format::kArchive) {
-    return write_keras_archive(model, path, {.signatures = options.signatures});
+    return write_keras_archive(model, path,
+                               {.signatures = options.signatures,
+                                .min_count = options.min_count,
+                                .vocabulary_assets = lookups});
   }
-  write_keras_h5(
-      model, path,
-      {.optimizer_weights = options.include_optimizer, .signatures = options.signatures});
+  write_keras_h5(model, path,
+                 {.optimizer_weights = options.include_optimizer,
+                  .signatures = options.signatures,
+                  .min_count = options.min_count});
+}
+
+}  // namespace
+
+void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
+  const Format format = checked_format(path, options);
+  check_min_count("save_model", model, options.min_count);
+  const bool in_int8 = options.table_dtype == "int8";
+  if (!options.for_keras) {
+    if (!in_int8) return write_model(model, path, format, options, {});
+    return write_model(*with_int8_tables(model), path, format, options, {});
+  }
+  const ModelHandle rewritten = keras_model_of(model, options.min_count);
+  const std::set<std::string> lookups = new_lookups(model, *rewritten);
+  write_model(in_int8 ? *with_int8_tables(*rewritten) : *rewritten, path, format, options, lookups);
 }
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
@@ -104,13 +140,14 @@ void save_weights(const Model& model, const std::string& path, const SaveWeights
                      "'; use '.weights.h5', or call save_model");
   }
   check_overwrite("save_weights", path, options.overwrite);
+  check_min_count("save_weights", model, options.min_count);
   if (format == Format::kWeights) {
-    return write_hdf5("save_weights", path, keras_weights_contents(model));
+    return write_hdf5("save_weights", path, keras_weights_contents(model, options.min_count));
   }
   require_no_replica("save_weights");
   require_built("save_weights", model);
   Hdf5Contents contents;
-  add_legacy_weights(model, "/", contents);
+  add_legacy_weights(model, "/", contents, options.min_count);
   write_hdf5("save_weights", path, contents);
 }
 

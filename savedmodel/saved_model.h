@@ -18,6 +18,7 @@
 
 #include <keel/layers/training/model.h>
 #include <keel/layers/utils/saving.h>
+#include <keel/savedmodel/keras/min_count.h>
 #include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/mapped/mapped_tables.h>
 
@@ -39,13 +40,16 @@ struct SaveOptions {
   // Signatures in addition to "serving_default"; signatures(path) returns them (signature.h). Keras
   // ignores them.
   SignatureSpecs signatures = {};
+  // Tables for unbounded ids are saved without ids that have occurred less often (min_count.h).
+  MinCount min_count = {};
 };
 
 // Saves a whole model. The file appears as a whole or not at all. All processes of a job must call
 // this; rank 0 writes the file.
 //
 // Throws
-// - ValueError for a suffix that is not one of a whole model, and for an unknown table_dtype;
+// - ValueError for a suffix that is not one of a whole model, for an unknown table_dtype, and for a
+//   table of min_count that the model does not have;
 // - ValueError or TypeError, naming the signature, if a signature does not fit the model;
 // - RuntimeError if the model has no weights yet, or inside a replica;
 // - NotImplementedError if a part of the model has no config;
@@ -91,7 +95,8 @@ ModelHandle load_model(const std::string& path, const LoadOptions& options = {})
 
 // Options of save_weights().
 struct SaveWeightsOptions {
-  bool overwrite = true;  // false: ValueError if the file exists
+  bool overwrite = true;    // false: ValueError if the file exists
+  MinCount min_count = {};  // as in SaveOptions
 };
 
 // Saves the weights of a built model. Unlike save_model(), it supports models of classes without a

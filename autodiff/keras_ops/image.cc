@@ -464,6 +464,10 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
   const internal::FillMode mode = internal::fill_mode_of(fill_mode);
   const Shape shape = coordinates.shape().slice(1, coordinates.rank());
   const int64_t n = shape.size();
+  if (inputs.size() == 0 && n > 0 && mode != internal::FillMode::kConstant) {
+    throw ValueError("map_coordinates: inputs of shape ", inputs.shape(),
+                     " have no elements for fill_mode '", fill_mode, "'; use 'constant'");
+  }
   const Numbers at = internal::doubles_of(coordinates);
   const Sizes strides = internal::strides_of(inputs.shape());
   const Tensor x = floating(inputs);

@@ -113,6 +113,28 @@ std::vector<Gradient> eigh_gradient(const VjpArgs& args) {
   return {0.5 * (full + transposed(full))};
 }
 
+// The gradient of real w and V in x = V diag(w) V^-1 with columns of length 1 (Boeddeker et al.
+// 2017): V^-T (diag(dw) + (V^T dV - V^T V diag(V^T dV)) / (w_j - w_i)) V^T. The imaginary parts are
+// 0 next to x, too.
+std::vector<Gradient> eig_gradient(const VjpArgs& args) {
+  const Tensor &w = args.outputs[0], &v = args.outputs[2];
+  const std::vector<double> imaginary = internal::doubles_of(args.outputs[1]);
+  if (std::ranges::any_of(imaginary, [](double x) { return x != 0; })) {
+    throw NotImplementedError(
+        "eig: the gradient requires real eigenvalues, because complex tensors do not exist in "
+        "Keel; use eigh for symmetric matrices");
+  }
+  const Tensor dw = or_zeros(args.output_gradients[0], args.output_specs[0]);
+  const Tensor dv = or_zeros(args.output_gradients[2], args.output_specs[2]);
+  const Tensor unit = eye(w.dim(-1), {}, 0, w.dtype());
+  const Tensor turned = ops::matmul(v, dv, true);
+  const Tensor own = ops::sum(turned * unit, {-2}, true);  // changes of the lengths
+  const Tensor gaps = ops::expand_dims(w, -2) - ops::expand_dims(w, -1);
+  const Tensor off = ops::divide_no_nan(turned - ops::matmul(v, v, true) * own, gaps);
+  const Tensor middle = off + ops::expand_dims(dw, -1) * unit;
+  return {ops::matmul(inv(transposed(v)), ops::matmul(middle, v, false, true))};
+}
+
 // The gradient of u, s and vh in x = u diag(s) vh (Townsend 2016).
 std::vector<Gradient> svd_gradient(const VjpArgs& args) {
   const Tensor& s = args.outputs[1];
@@ -266,6 +288,7 @@ std::pair<Complex, Complex> eig(const Tensor& x) {
     }
     return true;
   });
+  op.vjp = eig_gradient;
   const std::vector<Tensor> out = internal::call(std::move(op), {in});
   return {{out[0], out[1]}, {out[2], out[3]}};
 }

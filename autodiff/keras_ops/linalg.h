@@ -36,7 +36,8 @@ Tensor singular_values(const Tensor& x);  // svd() with compute_uv=false in Kera
 // Returns eigenvalues, in increasing order, and eigenvectors (columns) of symmetric matrices.
 std::pair<Tensor, Tensor> eigh(const Tensor& x);
 // Returns eigenvalues and eigenvectors (columns) of square matrices. The vectors have length 1 and
-// a real greatest component. No gradient.
+// a real greatest component. The gradient requires real and distinct eigenvalues; backpropagating
+// from complex ones throws NotImplementedError.
 std::pair<Complex, Complex> eig(const Tensor& x);
 // Returns L and U in one matrix, and int32 exchanges of rows. No gradient.
 std::pair<Tensor, Tensor> lu_factor(const Tensor& x);

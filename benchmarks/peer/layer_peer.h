@@ -10,9 +10,10 @@ namespace keel::bench {
 
 // The compared work. Inputs have the channels last.
 struct LayerWork {
-  std::string layer;           // Keras's class name, or "ResNet"
+  // Keras's class name, "StackedLSTM" or "StackedGRU" (two layers), or "ResNet".
+  std::string layer;
   std::vector<int64_t> input;  // [batch, ...]
-  int64_t units = 0;           // filters, units, heads or classes; 0: none
+  int64_t units = 0;           // filters, units, heads, groups or classes; 0: none
   int64_t window = 0;          // size of windows along each axis; 0: none
 };
 

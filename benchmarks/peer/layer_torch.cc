@@ -1,4 +1,5 @@
 #include <functional>
+#include <string>
 #include <torch/torch.h>
 
 #include "benchmarks/peer/layer_peer.h"
@@ -63,7 +64,8 @@ class TorchLayer final : public LayerPeer {
   at::Tensor output_;
 };
 
-const std::vector<int64_t> kImages = {0, 2, 3, 1}, kSteps = {0, 1, 2}, kStepsFirst = {1, 0, 2};
+const std::vector<int64_t> kImages = {0, 2, 3, 1}, kSteps = {0, 1, 2}, kStepsFirst = {1, 0, 2},
+                           kVolumes = {0, 2, 3, 4, 1};
 
 std::unique_ptr<LayerPeer> make_image_layer(const LayerWork& work, MemoryFormat format,
                                             const at::Tensor& input,
@@ -93,12 +95,91 @@ std::unique_ptr<LayerPeer> make_image_layer(const LayerWork& work, MemoryFormat 
       x, layer->parameters(), [layer](const at::Tensor& in) mutable { return layer(in); }, kImages);
 }
 
-// LSTM and GRU: Keras keeps kernels as [in, gates] and one or two rows of biases.
+// A convolution of the stride 2 that doubles the size, with windows of 4.
+std::unique_ptr<LayerPeer> make_transposed_layer(const LayerWork& work, MemoryFormat format,
+                                                 const at::Tensor& input,
+                                                 const std::vector<WeightValues>& weights) {
+  const at::MemoryFormat memory = torch_format(format);
+  nn::ConvTranspose2d layer(
+      nn::ConvTranspose2dOptions(work.input[3], work.units, work.window).stride(2).padding(1));
+  // [kernel axes ..., out, in] -> [in, out, kernel axes ...]
+  assign(layer->weight, tensor_of(weights[0]).permute({3, 2, 0, 1}));
+  assign(layer->bias, tensor_of(weights[1]));
+  layer->weight.set_data(layer->weight.contiguous(memory));
+  return std::make_unique<TorchLayer>(
+      input.permute({0, 3, 1, 2}).contiguous(memory), layer->parameters(),
+      [layer](const at::Tensor& in) mutable { return layer(in); }, kImages);
+}
+
+std::unique_ptr<LayerPeer> make_separable_layer(const LayerWork& work, MemoryFormat format,
+                                                const at::Tensor& input,
+                                                const std::vector<WeightValues>& weights) {
+  const at::MemoryFormat memory = torch_format(format);
+  const int64_t channels = work.input[3], window = work.window;
+  nn::Conv2d depthwise(nn::Conv2dOptions(channels, channels, window)
+                           .padding(window / 2)
+                           .groups(channels)
+                           .bias(false));
+  nn::Conv2d pointwise(nn::Conv2dOptions(channels, work.units, 1));
+  assign(depthwise->weight, tensor_of(weights[0]).permute({2, 3, 0, 1}));
+  assign(pointwise->weight, convolution_kernel(weights[1]));
+  assign(pointwise->bias, tensor_of(weights[2]));
+  std::vector<at::Tensor> parameters;
+  for (nn::Conv2d* layer : {&depthwise, &pointwise}) {
+    (*layer)->weight.set_data((*layer)->weight.contiguous(memory));
+    for (const at::Tensor& parameter : (*layer)->parameters()) parameters.push_back(parameter);
+  }
+  return std::make_unique<TorchLayer>(
+      input.permute({0, 3, 1, 2}).contiguous(memory), parameters,
+      [depthwise, pointwise](const at::Tensor& in) mutable { return pointwise(depthwise(in)); },
+      kImages);
+}
+
+std::unique_ptr<LayerPeer> make_volume_layer(const LayerWork& work, MemoryFormat format,
+                                             const at::Tensor& input,
+                                             const std::vector<WeightValues>& weights) {
+  const at::MemoryFormat memory = format == MemoryFormat::kChannelsLast
+                                      ? at::MemoryFormat::ChannelsLast3d
+                                      : at::MemoryFormat::Contiguous;
+  nn::Conv3d layer(
+      nn::Conv3dOptions(work.input[4], work.units, work.window).padding(work.window / 2));
+  assign(layer->weight, tensor_of(weights[0]).permute({4, 3, 0, 1, 2}));
+  assign(layer->bias, tensor_of(weights[1]));
+  layer->weight.set_data(layer->weight.contiguous(memory));
+  return std::make_unique<TorchLayer>(
+      input.permute({0, 4, 1, 2, 3}).contiguous(memory), layer->parameters(),
+      [layer](const at::Tensor& in) mutable { return layer(in); }, kVolumes);
+}
+
+std::unique_ptr<LayerPeer> make_layer_normalization(const LayerWork& work, const at::Tensor& input,
+                                                    const std::vector<WeightValues>& weights) {
+  nn::LayerNorm layer(nn::LayerNormOptions({work.input.back()}).eps(1e-3));
+  assign(layer->weight, tensor_of(weights[0]));
+  assign(layer->bias, tensor_of(weights[1]));
+  return std::make_unique<TorchLayer>(
+      input.contiguous(), layer->parameters(),
+      [layer](const at::Tensor& in) mutable { return layer(in); }, kSteps);
+}
+
+std::unique_ptr<LayerPeer> make_group_normalization(const LayerWork& work, MemoryFormat format,
+                                                    const at::Tensor& input,
+                                                    const std::vector<WeightValues>& weights) {
+  nn::GroupNorm layer(nn::GroupNormOptions(work.units, work.input[3]).eps(1e-3));
+  assign(layer->weight, tensor_of(weights[0]));
+  assign(layer->bias, tensor_of(weights[1]));
+  return std::make_unique<TorchLayer>(
+      input.permute({0, 3, 1, 2}).contiguous(torch_format(format)), layer->parameters(),
+      [layer](const at::Tensor& in) mutable { return layer(in); }, kImages);
+}
+
+// LSTM and GRU: Keras keeps kernels as [in, gates] and one or two rows of biases. Each layer has
+// three weights.
 template <class Module, class ModuleOptions>
 std::unique_ptr<LayerPeer> make_recurrent_layer(const LayerWork& work, const at::Tensor& input,
                                                 const std::vector<WeightValues>& weights,
                                                 bool reset_first) {
-  Module layer(ModuleOptions(work.input[2], work.units).batch_first(true));
+  const auto depth = static_cast<int64_t>(weights.size() / 3);
+  Module layer(ModuleOptions(work.input[2], work.units).num_layers(depth).batch_first(true));
   // Keras's GRU has the update gate first, libtorch's the reset gate.
   const auto reorder = [&](const at::Tensor& gates) {
     if (!reset_first) return gates;
@@ -106,11 +187,15 @@ std::unique_ptr<LayerPeer> make_recurrent_layer(const LayerWork& work, const at:
     return torch::cat({parts[1], parts[0], parts[2]}, -1);
   };
   auto parameters = layer->named_parameters();
-  assign(parameters["weight_ih_l0"], reorder(tensor_of(weights[0])).t());
-  assign(parameters["weight_hh_l0"], reorder(tensor_of(weights[1])).t());
-  const at::Tensor bias = reorder(tensor_of(weights[2]));
-  assign(parameters["bias_ih_l0"], bias.dim() == 2 ? bias[0] : bias);
-  assign(parameters["bias_hh_l0"], bias.dim() == 2 ? bias[1] : torch::zeros_like(bias));
+  for (int64_t i = 0; i < depth; ++i) {
+    const std::string level = "_l" + std::to_string(i);
+    const WeightValues* const own = &weights[static_cast<size_t>(3 * i)];
+    assign(parameters["weight_ih" + level], reorder(tensor_of(own[0])).t());
+    assign(parameters["weight_hh" + level], reorder(tensor_of(own[1])).t());
+    const at::Tensor bias = reorder(tensor_of(own[2]));
+    assign(parameters["bias_ih" + level], bias.dim() == 2 ? bias[0] : bias);
+    assign(parameters["bias_hh" + level], bias.dim() == 2 ? bias[1] : torch::zeros_like(bias));
+  }
   return std::make_unique<TorchLayer>(
       input.contiguous(), layer->parameters(),
       [layer](const at::Tensor& in) mutable { return std::get<0>(layer(in)); }, kSteps);
@@ -226,10 +311,17 @@ std::unique_ptr<LayerPeer> make_layer_peer(const LayerWork& work, MemoryFormat f
   const at::Tensor x = torch::tensor(input).reshape(work.input);
   if (work.layer == "ResNet")
     return std::make_unique<TorchResNet>(work, format, x, weights, labels);
-  if (work.layer == "LSTM") {
+  if (work.layer == "Conv2DTranspose") return make_transposed_layer(work, format, x, weights);
+  if (work.layer == "SeparableConv2D") return make_separable_layer(work, format, x, weights);
+  if (work.layer == "Conv3D") return make_volume_layer(work, format, x, weights);
+  if (work.layer == "LayerNormalization") return make_layer_normalization(work, x, weights);
+  if (work.layer == "GroupNormalization") {
+    return make_group_normalization(work, format, x, weights);
+  }
+  if (work.layer == "LSTM" || work.layer == "StackedLSTM") {
     return make_recurrent_layer<nn::LSTM, nn::LSTMOptions>(work, x, weights, false);
   }
-  if (work.layer == "GRU") {
+  if (work.layer == "GRU" || work.layer == "StackedGRU") {
     return make_recurrent_layer<nn::GRU, nn::GRUOptions>(work, x, weights, true);
   }
   if (work.layer == "MultiHeadAttention") return make_attention(work, x, weights);

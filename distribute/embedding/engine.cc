@@ -6,6 +6,7 @@
 #include <keel/distribute/embedding/internal/batch_lookup.h>
 #include <keel/distribute/embedding/internal/batch_prefetcher.h>
 #include <keel/distribute/embedding/internal/engine_tables.h>
+#include <keel/distribute/embedding/internal/keyed_batch_lookup.h>
 #include <keel/distribute/embedding/internal/row_updater.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/framework/base/profile.h>
@@ -23,7 +24,10 @@ constexpr int64_t kLookupsBeforeUpdates = 4;
 // The work of one replica.
 struct EmbeddingEngine::Replica {
   Replica(EngineTables& tables, GradientSums& sums)
-      : updater(tables, sums, buffers), lookup(tables), prefetcher(tables, updater, buffers) {}
+      : updater(tables, sums, buffers),
+        lookup(tables),
+        keyed_lookup(tables),
+        prefetcher(tables, updater, buffers) {}
 
   // Applies the pending updates of this replica.
   void apply_pending(Communicator& communicator) {
@@ -35,6 +39,7 @@ struct EmbeddingEngine::Replica {
   GroupBuffers buffers;
   RowUpdater updater;
   BatchLookup lookup;
+  KeyedBatchLookup keyed_lookup;
   BatchPrefetcher prefetcher;
   // Number of lookups since the last update. Within one process lookups do not synchronize, so the
   // label of the update checks that all replicas have made the same number.
@@ -42,8 +47,8 @@ struct EmbeddingEngine::Replica {
 };
 
 struct EmbeddingEngine::State {
-  State(const EngineConfiguration& configuration, int first, int shards)
-      : tables(configuration, first, shards),
+  State(const EngineConfiguration& configuration, int first, int shards, ProcessGroup* group)
+      : tables(configuration, first, shards, group),
         sums(configuration.num_tensor_cores),
         first_shard(first) {
     for (int r = 0; r < shards; ++r) {
@@ -67,7 +72,8 @@ struct EmbeddingEngine::State {
 EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const LocalShards& local)
     : state_(std::make_unique<State>(
           configuration, local.first,
-          local.count < 0 ? configuration.num_tensor_cores - local.first : local.count)) {}
+          local.count < 0 ? configuration.num_tensor_cores - local.first : local.count,
+          local.group)) {}
 
 EmbeddingEngine::~EmbeddingEngine() = default;
 
@@ -167,7 +173,7 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   communicator.wait_for_arrivals();  // until all replicas have written their rows
   std::vector<Tensor> values;
   if (prefetched != nullptr) values = replica.prefetcher.take_values(communicator, *prefetched);
-  tables.look_up_keys(*ticket, training, replica.updater.pending());
+  replica.keyed_lookup.run(communicator, *ticket, training, replica.updater.pending());
   values = replica.lookup.run(communicator, ticket->features, ticket->keyed, std::move(values));
   if (training) {
     ++replica.lookups;

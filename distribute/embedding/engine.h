@@ -78,6 +78,8 @@ class EmbeddingEngine {
   struct LocalShards {
     int first = 0;
     int count = -1;  // -1: all from `first`
+    // The processes that hold the other shards; required for tables with unbounded ids.
+    ProcessGroup* group = nullptr;
   };
 
   // Creates one shard per tensor core. Weights are zero; slots have the initial values of the rule.

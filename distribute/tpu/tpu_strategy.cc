@@ -7,6 +7,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/internal/collective_error.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/distribute/internal/thread_communicator.h>
 #include <keel/distribute/tpu/internal/active_engine.h>
@@ -120,6 +121,9 @@ class TPUStrategy::Replicas {
       communicator_.leave();
     } catch (const Aborted&) {  // the failed replica or process has notified the others
       error = std::current_exception();
+    } catch (const CollectiveError&) {  // all replicas have thrown it
+      error = std::current_exception();
+      communicator_.leave();
     } catch (const std::exception& e) {
       error = std::current_exception();
       communicator_.abort(str_or_empty("replica ", replica, " failed: ", e.what()));
@@ -192,7 +196,12 @@ void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
     count_failed_run();
     // Some replicas may have failed before they applied a pending update.
     if (const auto engine = active_engine(*this)) engine->recover_from_failed_run();
-    std::rethrow_exception(error);
+    try {
+      std::rethrow_exception(error);
+    } catch (const CollectiveError&) {
+      replicas_->communicator().finish();
+      throw;
+    }
   }
   replicas_->communicator().finish();
 }

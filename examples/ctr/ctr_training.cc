@@ -48,10 +48,12 @@ CtrModelOptions with_optimizer(CtrModelOptions options, const OptimizerHandle& o
 data::Dataset epoch_batches(const CtrExamples& rows, const CtrTrainingOptions& options,
                             int64_t epoch, int64_t first_step) {
   const auto seed = static_cast<int64_t>(options.seed) * 1'000'003 + epoch;
-  return data::Dataset::from_tensor_slices(Tensors::tuple({rows.features, rows.labels}))
-      .shuffle(rows.labels.dim(0), {.seed = seed, .reshuffle_each_iteration = false})
-      .batch(options.batch_size)
-      .skip(first_step);
+  const auto all = data::Dataset::from_tensor_slices(Tensors::tuple({rows.features, rows.labels}));
+  const auto ordered =
+      options.in_order
+          ? all
+          : all.shuffle(rows.labels.dim(0), {.seed = seed, .reshuffle_each_iteration = false});
+  return ordered.batch(options.batch_size).skip(first_step);
 }
 
 std::string options_path(const std::string& folder) {
@@ -127,6 +129,23 @@ void CtrTraining::apply(GradientTape& tape, const Tensor& loss) {
   }
   embedding_optimizer_->apply_gradients(table_gradients, of_tables);
   dense_optimizer_->apply_gradients(dense_gradients, of_dense);
+}
+
+Tensor CtrTraining::predict_and_train(const CtrExamples& rows) {
+  std::vector<Tensor> predictions;
+  const auto batches =
+      data::Dataset::from_tensor_slices(Tensors::tuple({rows.features, rows.labels}))
+          .batch(options_.batch_size);
+  for (const Tensors& batch : batches) {
+    predictions.push_back(
+        model_.model->predict(batch[0], {.batch_size = kPredictBatch, .verbose = Verbose::kSilent})
+            .tensor());
+    for (const auto& parts :
+         strategy_.experimental_distribute_dataset(data::Dataset::from_tensors(batch), {})) {
+      step(parts);
+    }
+  }
+  return ops::concat(predictions, 0);
 }
 
 Logs CtrTraining::validate(const CtrExamples& rows) const {

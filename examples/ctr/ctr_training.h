@@ -30,6 +30,7 @@ struct CtrTrainingOptions {
   int64_t checkpoint_steps = 0;     // 0: a checkpoint after each epoch
   bool resume = false;
   int64_t stop_after_steps = 0;  // 0: train to the end
+  bool in_order = false;         // does not shuffle the rows
   // Options that must not change when a run resumes. They are stored with its checkpoints as {flag:
   // value}.
   Config fixed = Config::dict();
@@ -55,7 +56,12 @@ class CtrTraining {
   End run(const CtrExamples& train, const std::optional<CtrExamples>& validation,
           std::ostream& out);
 
+  // Predicts each batch of rows, in their order, and trains on it afterwards. Returns the
+  // predictions.
+  Tensor predict_and_train(const CtrExamples& rows);
+
   const Functional& model() const { return model_.model; }
+  const layers::TPUEmbedding& embedding() const { return model_.embedding; }
   const std::optional<std::string>& last_checkpoint() const { return last_checkpoint_; }
   int64_t steps() const { return dense_optimizer_->iterations(); }
 

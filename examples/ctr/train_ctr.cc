@@ -11,6 +11,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/temporary_file.h>
+#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/termination.h>
 #include <keel/layers/metrics/accuracy.h>
@@ -44,6 +45,14 @@ struct Flags {
   double dropout = 0.2;
   double embedding_dropout = 0.3;
   int64_t min_count = 5;
+  bool dynamic = false;
+  std::string dynamic_columns;
+  int64_t capacity = 0;
+  std::string admission = "always";
+  std::string eviction = "none";
+  std::string not_admitted = "zero";
+  bool in_order = false;
+  bool progressive = false;
   int64_t max_buckets = 20;
   uint64_t seed = 1;
   std::string checkpoint_dir;
@@ -128,11 +137,89 @@ std::vector<int64_t> hidden_units() {
   return out;
 }
 
+// A flag value such as "count:3": a kind, and a number or nothing.
+struct Choice {
+  std::string kind;
+  std::optional<double> number = {};
+};
+
+// Throws ValueError unless `text` is one of the kinds; a kind that ends in ':' needs a number, and
+// one that ends in '?' may have one.
+Choice choice_of(const std::string& flag, const std::string& text,
+                 const std::vector<std::string>& kinds) {
+  const size_t colon = text.find(':');
+  Choice out = {.kind = text.substr(0, colon)};
+  if (colon != std::string::npos) out.number = parse_number<double>(text.substr(colon + 1));
+  const bool bad_number = colon != std::string::npos && !out.number;
+  for (std::string kind : kinds) {
+    const char last = kind.back();
+    if (last == ':' || last == '?') kind.pop_back();
+    if (kind != out.kind || bad_number) continue;
+    if (out.number ? last == ':' || last == '?' : last != ':') return out;
+  }
+  std::string all;
+  for (std::string kind : kinds) {
+    if (kind.back() == ':') kind += 'N';
+    if (kind.back() == '?') kind = kind.substr(0, kind.size() - 1) + "[:N]";
+    all += (all.empty() ? "" : ", ") + kind;
+  }
+  throw ValueError(flag, " must be one of ", all, ", received '", text, "'");
+}
+
+std::vector<std::string> column_names(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+// Returns the options of tables for unbounded ids; unset without --dynamic.
+std::optional<DynamicVocabulary> dynamic_options() {
+  if (!flags.dynamic) return {};
+  DynamicVocabulary out = {.capacity = flags.capacity};
+  const Choice admission = choice_of("--admission", flags.admission,
+                                     {"always", "count:", "sketch:", "probability:", "never"});
+  const auto times = static_cast<int64_t>(admission.number.value_or(0));
+  if (admission.kind == "count") out.admission = Admission::count(times);
+  if (admission.kind == "sketch") out.admission = Admission::sketch(times);
+  if (admission.kind == "probability") out.admission = Admission::probability(*admission.number);
+  // More occurrences than any id has.
+  if (admission.kind == "never") {
+    out.admission = Admission::count(int64_t{1} << 40, {.max_pending = 1});
+  }
+  const Choice eviction = choice_of("--eviction", flags.eviction, {"none", "lru", "lfu?", "ttl:"});
+  const auto steps = static_cast<int64_t>(eviction.number.value_or(0));
+  if (eviction.kind == "lru") out.eviction = Eviction::lru();
+  if (eviction.kind == "lfu") out.eviction = Eviction::lfu({.halve_every = steps});
+  if (eviction.kind == "ttl") out.eviction = Eviction::none({.ttl = steps});
+  const Choice other =
+      choice_of("--not_admitted", flags.not_admitted, {"zero", "ignore", "default_row", "hashed:"});
+  if (other.kind == "ignore") out.not_admitted = NotAdmitted::ignore();
+  if (other.kind == "default_row") out.not_admitted = NotAdmitted::default_row();
+  if (other.kind == "hashed") {
+    out.not_admitted = NotAdmitted::hashed(static_cast<int64_t>(*other.number));
+  }
+  check(out, "of --dynamic");
+  return out;
+}
+
 void check_flags() {
   if (flags.resume && flags.checkpoint_dir.empty()) {
     throw ValueError("--resume requires --checkpoint_dir");
   }
   hidden_units();
+  const bool needs_dynamic = flags.capacity > 0 || flags.admission != "always" ||
+                             flags.eviction != "none" || flags.not_admitted != "zero" ||
+                             !flags.dynamic_columns.empty();
+  if (needs_dynamic && !flags.dynamic) {
+    throw ValueError(
+        "--capacity, --admission, --eviction, --not_admitted and --dynamic_columns require "
+        "--dynamic");
+  }
+  dynamic_options();
 }
 
 SaveOptions export_options() {
@@ -219,7 +306,8 @@ CtrTrainingOptions training_options(int64_t rows) {
       .checkpoint_dir = flags.checkpoint_dir,
       .checkpoint_steps = flags.checkpoint_steps,
       .resume = flags.resume,
-      .stop_after_steps = flags.stop_after_steps};
+      .stop_after_steps = flags.stop_after_steps,
+      .in_order = flags.in_order};
   options.fixed = Config::dict({{"model", options.model.model},
                                 {"embedding_optimizer", options.embedding_optimizer},
                                 {"embedding_learning_rate", options.embedding_learning_rate},
@@ -230,6 +318,13 @@ CtrTrainingOptions training_options(int64_t rows) {
                                 {"embedding_dropout", options.model.embedding_dropout},
                                 {"min_count", flags.min_count},
                                 {"max_buckets", flags.max_buckets},
+                                {"dynamic", flags.dynamic},
+                                {"dynamic_columns", flags.dynamic_columns},
+                                {"capacity", flags.capacity},
+                                {"admission", flags.admission},
+                                {"eviction", flags.eviction},
+                                {"not_admitted", flags.not_admitted},
+                                {"in_order", flags.in_order},
                                 {"batch_size", options.batch_size},
                                 {"patience", options.patience},
                                 {"validation_split", flags.validation_split},
@@ -260,6 +355,16 @@ void report(const Data& data, const Tensor& predictions) {
         << accuracy->result() << '\n';
 }
 
+// Prints a line for each table for unbounded ids.
+void report_tables(const CtrTraining& training) {
+  for (const auto& [name, table] : training.embedding()->dynamic_tables()) {
+    const DynamicTableStatistics s = table.statistics();
+    const int64_t evicted = s.evicted_ttl + s.evicted_norm + s.evicted_capacity;
+    out() << "table " << name << ": " << s.size << " rows, " << s.admitted << " ids admitted, "
+          << evicted << " evicted, " << s.refused << " refused\n";
+  }
+}
+
 // Returns the exit status of a program that was ended by a signal.
 int end_by_signal(const std::optional<std::string>& checkpoint, int64_t steps) {
   // The signal may have been received by another process of the job.
@@ -281,7 +386,10 @@ int run() {
   set_random_seed(flags.seed);
   const Data data = load_data();
   const CtrFeatures features(data.schema, data.train.columns,
-                             {.min_count = flags.min_count, .max_buckets = flags.max_buckets});
+                             {.min_count = flags.min_count,
+                              .max_buckets = flags.max_buckets,
+                              .dynamic = dynamic_options(),
+                              .dynamic_columns = column_names(flags.dynamic_columns)});
   const auto strategy = distribute::make_strategy(
       flags.strategy, {.num_hosts = flags.hosts, .num_cores = flags.cores});
   const auto scope = strategy->scope();
@@ -302,6 +410,7 @@ int run() {
           ->predict(data.test.columns, {.batch_size = kPredictBatch, .verbose = Verbose::kSilent})
           .tensor();
   report(data, predictions);
+  report_tables(training);
   if (const std::string file = flags.export_file; !file.empty()) {
     SaveOptions options = export_options();
     options.signatures = signatures_of(features);
@@ -315,6 +424,10 @@ int run() {
   }
   if (const std::string file = flags.write_predictions; is_first() && !file.empty()) {
     write_predictions(file, predictions);
+  }
+  if (flags.progressive) {
+    const Tensor later = training.predict_and_train(examples_of(features, data.test));
+    out() << "progressive auc " << ctr_metrics(data.test.labels, later).at("auc") << '\n';
   }
   return 0;
 }
@@ -367,6 +480,28 @@ void add_training_options(tool::CommandLine& line) {
               "training rows that a category needs to get its own table row; rarer categories "
               "share the row of unknown categories",
               {.limits = {.least = 1}});
+  line.option("--dynamic", &flags.dynamic,
+              "tables for unbounded ids: categories need no vocabulary, get rows while the model "
+              "trains and may be evicted");
+  line.option("--dynamic_columns", &flags.dynamic_columns,
+              "the columns with such tables, separated by commas; empty: all categorical columns",
+              {.placeholder = "NAMES"});
+  line.option("--capacity", &flags.capacity, "maximum number of rows of such a table; 0: unbounded",
+              {.limits = {.least = 0}});
+  line.option("--admission", &flags.admission,
+              "which categories get a row: always; count:N or sketch:N, at the N-th occurrence; "
+              "probability:P in each step; never");
+  line.option("--eviction", &flags.eviction,
+              "which rows a full table evicts: none, which stops the training; lru; lfu:N, whose "
+              "counts are halved every N steps; ttl:N, rows without an occurrence for N steps");
+  line.option("--not_admitted", &flags.not_admitted,
+              "what categories without a row read: zero, ignore, default_row, or hashed:K, one of "
+              "K rows");
+  line.option("--in_order", &flags.in_order,
+              "train on the rows in their order in the file, for logs in order of time");
+  line.option("--progressive", &flags.progressive,
+              "at the end predict each batch of the test rows, then train on it, and print the "
+              "AUC of these predictions");
   line.option("--max_buckets", &flags.max_buckets, "maximum number of bins of a numeric column",
               {.limits = {.least = 2}});
   line.option("--seed", &flags.seed,

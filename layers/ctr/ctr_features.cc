@@ -77,8 +77,17 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
     throw ValueError("CtrFeatures: min_count must be at least 1 and max_buckets at least 2, ",
                      "received ", options_.min_count, " and ", options_.max_buckets);
   }
+  for (const std::string& name : options_.dynamic_columns) {
+    if (std::ranges::find(schema_.categorical, name) != schema_.categorical.end()) continue;
+    throw ValueError("CtrFeatures: dynamic column '", name, "' is not a categorical column");
+  }
   for (const std::string& name : schema_.categorical) {
-    if (schema_.integers.contains(name)) {
+    if (is_dynamic(name)) {
+      DynamicVocabulary dynamic = *options_.dynamic;
+      dynamic.key = schema_.integers.contains(name) ? KeyType::kInt64 : KeyType::kString;
+      id_columns_.push_back({.name = name, .vocabulary_size = 0, .dynamic = std::move(dynamic)});
+      lookups_.emplace_back();
+    } else if (schema_.integers.contains(name)) {
       add_lookup<int64_t>(name, train_columns[name].tensor());
     } else {
       add_lookup<std::string>(name, train_columns[name].tensor());
@@ -88,7 +97,8 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
   for (const std::string& name : schema_.numeric) {
     const Tensor column = train_columns[name].tensor();
     std::vector<double> boundaries = bin_boundaries(column, options_.max_buckets);
-    id_columns_.push_back({.name = name, .vocabulary_size = std::ssize(boundaries) + 1});
+    id_columns_.push_back(
+        {.name = name, .vocabulary_size = std::ssize(boundaries) + 1, .dynamic = {}});
     buckets_.emplace_back(
         DiscretizationOptions{.bin_boundaries = std::move(boundaries), .name = name + "_buckets"});
     numbers.push_back(column.reshaped({column.size(), 1}));
@@ -107,15 +117,22 @@ void CtrFeatures::add_lookup(const std::string& name, const Tensor& column) {
   if constexpr (std::is_same_v<T, int64_t>) options.oov_token = std::numeric_limits<int64_t>::min();
   options.vocabulary = frequent_categories<T>(column, options_.min_count);
   const LayerHandle<IndexLookupLayer<T>> lookup(std::move(options));
-  id_columns_.push_back({.name = name, .vocabulary_size = lookup->vocabulary_size()});
-  lookups_.push_back(lookup);
+  id_columns_.push_back(
+      {.name = name, .vocabulary_size = lookup->vocabulary_size(), .dynamic = {}});
+  lookups_.emplace_back(lookup);
+}
+
+bool CtrFeatures::is_dynamic(const std::string& name) const {
+  const std::vector<std::string>& columns = options_.dynamic_columns;
+  return options_.dynamic && (columns.empty() || std::ranges::find(columns, name) != columns.end());
 }
 
 Tensors CtrFeatures::operator()(const Tensors& columns) const {
   Tensors::Dict ids;
   for (size_t i = 0; i < lookups_.size(); ++i) {
     const std::string& name = schema_.categorical[i];
-    ids.emplace(name, lookups_[i](columns[name].tensor()));
+    const Tensor column = columns[name].tensor();
+    ids.emplace(name, lookups_[i] ? (*lookups_[i])(column) : column);
   }
   Tensors::Items numbers;
   for (size_t i = 0; i < buckets_.size(); ++i) {

@@ -81,14 +81,17 @@ CtrModel make_ctr_model(const CtrFeatures& features, const CtrModelOptions& opti
   Nest<FeatureConfig>::Dict deep_config, wide_config;
   for (const CtrFeatures::IdColumn& column : features.id_columns()) {
     const std::string& name = column.name;
-    ids.emplace(name, layers::input({.dtype = DType::kInt64, .name = name + "_id"}));
+    const bool strings = column.dynamic && column.dynamic->key == KeyType::kString;
+    ids.emplace(name, layers::input({.dtype = strings ? DType::kString : DType::kInt64,
+                                     .name = name + "_id"}));
     const auto feature = [&](int64_t dim, const Initializer& initializer, const char* suffix) {
       return FeatureConfig{.table = make_table({.vocabulary_size = column.vocabulary_size,
                                                 .dim = dim,
                                                 .initializer = initializer,
                                                 .combiner = "sum",
                                                 .name = name + suffix,
-                                                .storage_dtype = options.storage_dtype})};
+                                                .storage_dtype = options.storage_dtype,
+                                                .dynamic = column.dynamic})};
     };
     deep_config.emplace(name, feature(options.embedding_dim, "random_uniform", ""));
     if (wide) wide_config.emplace(name, feature(1, "zeros", "_wide"));

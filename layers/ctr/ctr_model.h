@@ -13,11 +13,13 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/embedding/tpu_embedding.h>
@@ -95,27 +97,33 @@ struct CtrFeaturesOptions {
   // Maximum number of bins of a numeric column. A value that is at least as frequent as an average
   // bin gets a separate bin.
   int64_t max_buckets = 20;
+  // Set: the tables of categorical columns map raw ids to rows and need no vocabulary. The key type
+  // is that of each column. All columns, or those in `dynamic_columns` if it is not empty.
+  std::optional<DynamicVocabulary> dynamic = {};
+  std::vector<std::string> dynamic_columns = {};
 };
 
 // Maps categories and binned numbers to ids, and normalizes numbers.
 class CtrFeatures {
  public:
   // Learns vocabularies, bins, means and variances from the training rows. Throws ValueError if an
-  // option is out of range.
+  // option is out of range and for a name in `dynamic_columns` that is not a categorical column.
   CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeaturesOptions options = {});
 
   // An id feature of a column: the id of its category, or of the bin of its number.
   struct IdColumn {
-    std::string name;         // name of the column
-    int64_t vocabulary_size;  // number of ids
+    std::string name;                               // name of the column
+    int64_t vocabulary_size;                        // number of ids; 0 with `dynamic`
+    std::optional<DynamicVocabulary> dynamic = {};  // set if the ids are the raw values
   };
   // Returns the id features: the categorical columns, then the numeric ones.
   const std::vector<IdColumn>& id_columns() const { return id_columns_; }
   // Returns the number of numeric columns.
   int64_t num_numeric() const { return static_cast<int64_t>(schema_.numeric.size()); }
 
-  // Returns {"ids": {column: int64 [rows]}, "numeric": float32 [rows, num_numeric]}. Numbers are
-  // normalized; "numeric" is omitted if there are no numeric columns. `columns` may be symbolic.
+  // Returns {"ids": {column: int64 [rows], or string for dynamic ids}, "numeric": float32 [rows,
+  // num_numeric]}. Numbers are normalized; "numeric" is omitted if there are no numeric columns.
+  // `columns` may be symbolic.
   Tensors operator()(const Tensors& columns) const;
   // Returns symbolic raw columns, {name: [batch]}.
   Tensors raw_inputs() const;
@@ -126,10 +134,12 @@ class CtrFeatures {
  private:
   template <class T>
   void add_lookup(const std::string& name, const Tensor& column);
+  bool is_dynamic(const std::string& name) const;
 
   const CtrSchema schema_;
   const CtrFeaturesOptions options_;
-  std::vector<LayerHandle<Layer>> lookups_;           // one per categorical column
+  // One per categorical column; unset for dynamic ids.
+  std::vector<std::optional<LayerHandle<Layer>>> lookups_;
   std::vector<layers::Discretization> buckets_;       // one per numeric column
   std::vector<layers::Normalization> normalization_;  // one, or empty without numeric columns
   std::vector<IdColumn> id_columns_;

@@ -1,8 +1,11 @@
 #include <keel/layers/embedding/embed_reduce.h>
 
+#include <algorithm>
+
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
+#include <keel/layers/embedding/tables/internal/dynamic_embeddings.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
@@ -44,7 +47,9 @@ Tensor ids64(const Tensor& ids) {
 
 EmbedReduceLayer::EmbedReduceLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
-  if (options_.input_dim <= 0 || options_.output_dim <= 0) {
+  if (options_.dynamic) {
+    make_dynamic();
+  } else if (options_.input_dim <= 0 || options_.output_dim <= 0) {
     throw ValueError("EmbedReduce ", name(),
                      ": input_dim and output_dim must be positive, received ", options_.input_dim,
                      " and ", options_.output_dim);
@@ -60,7 +65,33 @@ EmbedReduceLayer::EmbedReduceLayer(Options options)
   set_activity_regularizer(options_.activity_regularizer);
 }
 
+void EmbedReduceLayer::make_dynamic() {
+  const std::string caller = "EmbedReduce " + name();
+  if (options_.input_dim != 0) {
+    throw ValueError(caller, ": input_dim and dynamic exclude each other; received input_dim ",
+                     options_.input_dim);
+  }
+  if (options_.output_dim <= 0) {
+    throw ValueError(caller, ": output_dim must be positive, received ", options_.output_dim);
+  }
+  refuse_with_dynamic(caller, "embeddings_regularizer",
+                      static_cast<bool>(options_.embeddings_regularizer));
+  refuse_with_dynamic(caller, "embeddings_constraint",
+                      static_cast<bool>(options_.embeddings_constraint));
+  refuse_with_dynamic(caller, "dtype " + dtype_policy().name(), dtype() != DType::kFloat32);
+  dynamic_ = std::make_shared<DynamicEmbeddings>(
+      DynamicEmbeddingsOptions{.caller = caller,
+                               .name = name(),
+                               .dynamic = *options_.dynamic,
+                               .dim = options_.output_dim,
+                               .initializer = options_.embeddings_initializer});
+}
+
 void EmbedReduceLayer::build_weights(const Specs&) {
+  if (dynamic_ != nullptr) {
+    embeddings_ = add_weight(dynamic_->build());
+    return;
+  }
   embeddings_ = add_weight({.name = "embeddings",
                             .shape = {options_.input_dim, options_.output_dim},
                             .initializer = options_.embeddings_initializer,
@@ -87,7 +118,11 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
   const std::string caller = "EmbedReduce " + name();
   const auto [ids, weights] = parts_of(caller, inputs);
   const TensorSpec spec = ids.spec();
-  check_id_spec(caller, spec);
+  if (dynamic_ != nullptr) {
+    check_key_spec(caller, dynamic_->key(), spec);
+  } else {
+    check_id_spec(caller, spec);
+  }
   const bool dense_weights = weights && weights->layout() == Layout::kDense;
   if (dense_weights && ids.layout() == Layout::kDense) {
     check_weight_shape(caller, weights->tensor().shape(), spec.shape + Shape{options_.output_dim});
@@ -95,6 +130,7 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
   if (any_symbolic(inputs)) {
     return Tensor::symbolic({.shape = {spec.shape[0], options_.output_dim}, .dtype = dtype()});
   }
+  if (dynamic_ != nullptr) return call_dynamic(ids, weights);
   const bool single = spec.shape.rank() == 1;
   const IdRowsOptions rows_options = {.vocabulary_size = options_.input_dim,
                                       .combiner = options_.combiner};
@@ -102,7 +138,8 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
     to_id_rows(caller, ids, {}, rows_options);  // checks the ids and names the layer in errors
     if (dense_weights) check_weights_are_finite(caller, weights->tensor().cast(DType::kFloat32));
     if (dense_weights && !(single && options_.combiner != "sum")) {
-      return reduce_weighted(ids64(ids.tensor()), weights->tensor());
+      const Tensor rows = ids64(ids.tensor());
+      return reduce_weighted(ops::gather(embeddings_.read_rows(rows), rows), weights->tensor());
     }
     const Tensor found = ids64(ids.tensor());
     return ops::gather(embeddings_.read_rows(found), found);
@@ -120,23 +157,74 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
                              rows.weights, combiner_from_name(options_.combiner));
 }
 
+// Looks up ids in a table with dynamic ids like call() does.
+Tensor EmbedReduceLayer::call_dynamic(const TensorLike& ids,
+                                      const std::optional<TensorLike>& weights) const {
+  const std::string caller = "EmbedReduce " + name();
+  const bool single = ids.spec().shape.rank() == 1;
+  const bool dense_weights = weights && weights->layout() == Layout::kDense;
+  if (ids.layout() == Layout::kDense && (dense_weights || single)) {
+    if (!dense_weights) return dynamic_->look_up(ids.tensor());
+    check_weights_are_finite(caller, weights->tensor().cast(DType::kFloat32));
+    if (single && options_.combiner != "sum") return dynamic_->look_up(ids.tensor());
+    // Ids that are left out must not count in the divisors, so that their weights become 0.
+    Tensor present;
+    const Tensor embedded = dynamic_->look_up(ids.tensor(), &present);
+    Tensor w = ops::cast(weights->tensor(), DType::kFloat32);
+    const int rank = std::max(w.rank(), present.rank());
+    while (w.rank() < rank) w = ops::expand_dims(w, w.rank());
+    while (present.rank() < rank) present = ops::expand_dims(present, present.rank());
+    return reduce_weighted(embedded, w * present);
+  }
+  const IdRows rows =
+      to_key_rows(caller, dynamic_->key(), ids, weights, {.combiner = options_.combiner});
+  return dynamic_->pool(rows, combiner_from_name(options_.combiner));
+}
+
 // Uses differentiable ops, so that weights can be trained.
-Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weights) const {
-  const Tensor embedded = ops::gather(embeddings_.read_rows(ids), ids);
+Tensor EmbedReduceLayer::reduce_weighted(const Tensor& embedded, const Tensor& weights) const {
   Tensor w = ops::cast(weights, dtype());
   while (w.rank() < embedded.rank()) w = ops::expand_dims(w, w.rank());
   Tensor weighted = ops::multiply(embedded, w);
-  if (ids.rank() == 1) return weighted;
+  if (embedded.rank() == 2) return weighted;  // one id for each row
   Tensor sum = ops::sum(weighted, {1});
   if (options_.combiner == "sum") return sum;
   // The weight of a row applies to each of its ids, so the divisor sums it once per id.
-  w = ops::broadcast_to(w, Shape{ids.dim(0), ids.dim(1), w.dim(2)});
+  w = ops::broadcast_to(w, Shape{embedded.dim(0), embedded.dim(1), w.dim(2)});
   if (options_.combiner == "mean") return ops::divide_no_nan(sum, ops::sum(w, {1}));
   // The square root has no finite derivative at 0. Shifting a zero argument to 1 keeps its gradient
   // 0 instead of NaN.
   const Tensor squares = ops::sum(ops::square(w), {1});
   const Tensor absent = ops::cast(ops::equal(squares, Tensor::zeros({}, dtype())), dtype());
   return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);
+}
+
+DynamicTable EmbedReduceLayer::dynamic_table() const {
+  refuse_dynamic_table("EmbedReduce " + name(), dynamic_ == nullptr);
+  return dynamic_->table();
+}
+
+std::vector<std::pair<std::string, DynamicTable>> EmbedReduceLayer::dynamic_tables() const {
+  if (dynamic_ == nullptr) return {};
+  return dynamic_->tables();
+}
+
+std::vector<std::string> EmbedReduceLayer::training_notices() const {
+  if (dynamic_ == nullptr) return {};
+  return dynamic_->notices();
+}
+
+std::vector<StateEntry> EmbedReduceLayer::state_entries() const {
+  std::vector<StateEntry> out = Layer::state_entries();
+  if (dynamic_ != nullptr) dynamic_->replace_entry(out);
+  return out;
+}
+
+// keras_rs does not have the key `dynamic`, so it is only written if set.
+Config EmbedReduceLayer::get_config() const {
+  Config out = to_config(options_);
+  if (!options_.dynamic) out.erase("dynamic");
+  return out;
 }
 
 KEEL_REGISTER(

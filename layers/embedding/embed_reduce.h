@@ -2,23 +2,32 @@
 // (keras_rs.layers.EmbedReduce).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
+#include <keel/layers/embedding/tables/dynamic_table.h>
 #include <keel/layers/layer.h>
 
 namespace keel {
 
+class DynamicEmbeddings;
+
 // Options of EmbedReduceLayer.
 struct EmbedReduceOptions {
-  int64_t input_dim = 0;                           // required: number of rows, > 0
-  int64_t output_dim = 0;                          // required: number of columns, > 0
+  int64_t input_dim = 0;   // required: number of rows, > 0; 0 with `dynamic`
+  int64_t output_dim = 0;  // required: number of columns, > 0
   Initializer embeddings_initializer = "uniform";  // the default draws from [-0.05, 0.05)
   Regularizer embeddings_regularizer = {};         // regularizer of the table
   Regularizer activity_regularizer = {};           // applied to the output
   Constraint embeddings_constraint = {};           // constraint of the table
   bool mask_zero = false;                          // not supported
   std::string combiner = "mean";                   // "mean", "sum" or "sqrtn"
+  // Set: the table maps any 64-bit integers or strings to rows and needs no vocabulary.
+  std::optional<DynamicVocabulary> dynamic = {};
   std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
   DTypePolicy dtype = {};  // dtype of the computation and of the variables
@@ -34,6 +43,7 @@ struct EmbedReduceOptions {
     field("embeddings_constraint", self.embeddings_constraint);
     field("mask_zero", self.mask_zero);
     field("combiner", self.combiner);
+    field("dynamic", self.dynamic);
   }
 };
 
@@ -66,13 +76,18 @@ struct EmbedReduceCallOptions {
 // Throws ValueError for ids that are not numbers or are outside [0, input_dim), for weights of
 // another shape, and for ids of rank 3 or more. Throws TypeError for weights of another layout than
 // the ids.
-class EmbedReduceLayer : public Layer {
+//
+// With `dynamic`, ids are strings or int32 and int64 numbers, as its key type says (else
+// TypeError), and every id is valid.
+class EmbedReduceLayer : public Layer, public DynamicTableOwner {
  public:
   static constexpr char kClassName[] = "EmbedReduce";  // the name of the class in configs
   using Options = EmbedReduceOptions;                  // arguments of the constructor
   using CallOptions = EmbedReduceCallOptions;          // arguments of a call
   // Throws ValueError unless both dimensions are positive and the combiner is "mean", "sum" or
-  // "sqrtn". Throws NotImplementedError for mask_zero: pass lists of ids as ragged tensors instead.
+  // "sqrtn". With `dynamic`, input_dim must be 0, the conditions of Embedding apply, and a
+  // regularizer or constraint of the table is a ValueError. Throws NotImplementedError for
+  // mask_zero: pass lists of ids as ragged tensors instead.
   explicit EmbedReduceLayer(Options options);
 
   // Looks up `ids`, weighted by options.weights if set.
@@ -83,15 +98,24 @@ class EmbedReduceLayer : public Layer {
 
   const Options& options() const { return options_; }  // Returns the arguments of the constructor.
   const Variable& embeddings() const { return embeddings_; }  // empty before the layer is built
-  Config get_config() const override { return to_config(options_); }  // Returns the options.
+  // Returns a handle for calls between steps to a table with dynamic ids. Throws ValueError for a
+  // table with a vocabulary, and RuntimeError before the layer is built.
+  DynamicTable dynamic_table() const;
+  std::vector<std::pair<std::string, DynamicTable>> dynamic_tables() const override;
+  std::vector<std::string> training_notices() const override;  // reports the table
+  std::vector<StateEntry> state_entries() const override;      // Returns the table.
+  Config get_config() const override;                          // Returns the options.
 
  private:
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
-  Tensor reduce_weighted(const Tensor& ids, const Tensor& weights) const;
+  void make_dynamic();
+  Tensor call_dynamic(const TensorLike& ids, const std::optional<TensorLike>& weights) const;
+  Tensor reduce_weighted(const Tensor& embedded, const Tensor& weights) const;
 
   const Options options_;
   Variable embeddings_;
+  std::shared_ptr<DynamicEmbeddings> dynamic_ = nullptr;  // set for a table with dynamic ids
 };
 
 namespace layers {

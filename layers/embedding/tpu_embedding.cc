@@ -1,6 +1,7 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 
 #include <algorithm>
+#include <map>
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
@@ -10,6 +11,7 @@
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/internal/keyed_variable.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/serving/steps/internal/serving_keys.h>
 #include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
@@ -243,6 +245,15 @@ DynamicTable TPUEmbeddingLayer::dynamic_table(const Table& table) const {
   });
 }
 
+std::vector<std::pair<std::string, DynamicTable>> TPUEmbeddingLayer::dynamic_tables() const {
+  std::vector<std::pair<std::string, DynamicTable>> out;
+  for (const TableSet::Entry& table : tables_.tables) {
+    if (!built() || !table.own->dynamic) continue;
+    out.emplace_back(table.own->name, dynamic_table(table.original));
+  }
+  return out;
+}
+
 std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() const {
   std::vector<std::pair<std::string, IdCounts>> out;
   for (const std::string& path : flatten_paths(features_)) {
@@ -324,6 +335,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
   const std::vector<FeatureConfig> configs = flatten(features_);
   const std::vector<std::string> paths = flatten_paths(features_);
   const NoGradient pause;
+  std::map<int, std::shared_ptr<const ServingKeys>> keys;  // by table
   std::vector<PlanValue> out;
   for (PlanValue ids : flatten(features)) {
     const size_t f = out.size();
@@ -332,18 +344,31 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
     // An absent weight is represented by a dense tensor.
     const bool has_weight =
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
-    // The plan calls the layer for ids without a vocabulary.
-    if (feature.table->dynamic || !can_plan(feature, layout)) return {};
-    // So does it for maxima, which plans have no step for.
+    if (!can_plan(feature, layout)) return {};
+    // The plan calls the layer for maxima, for which it has no step.
     if (feature.table->combiner == "max" && layout != Layout::kDense) return {};
-    const auto found =
-        planner.look_up({.caller = "TPUEmbedding: feature '" + paths[f] + "'",
-                         .table = backend_->read(tables_.find(feature.table)),
-                         .ids = ids,
-                         .weights = has_weight ? std::optional(weights[f]) : std::nullopt,
-                         .combiner = lookup_combiner(*feature.table),
-                         .prunes = layout == Layout::kSparse && *rules == LookupRules::kHost &&
-                                   feature.validate_weights_and_indices});
+    const int t = tables_.find(feature.table);
+    std::shared_ptr<const ServingKeys> of_table;
+    if (feature.table->dynamic) {
+      if (feature.id_policy.kind != IdPolicy::Kind::kDefault) return {};
+      of_table = keys[t];
+      if (of_table == nullptr) {
+        of_table = std::make_shared<const ServingKeys>(backend_->keyed_table(t, true).state(),
+                                                       *feature.table->dynamic);
+        keys[t] = of_table;
+      }
+    }
+    const auto found = planner.look_up(
+        {.caller = "TPUEmbedding: feature '" + paths[f] + "'",
+         .table = of_table == nullptr ? backend_->read(t) : of_table->table(),
+         .scales = {},
+         .ids = ids,
+         .weights = has_weight ? std::optional(weights[f]) : std::nullopt,
+         .combiner = lookup_combiner(*feature.table),
+         .prunes = of_table == nullptr && layout == Layout::kSparse &&
+                   *rules == LookupRules::kHost && feature.validate_weights_and_indices,
+         .int8 = nullptr,
+         .keys = of_table});
     if (!found) return {};
     out.push_back(*found);
   }

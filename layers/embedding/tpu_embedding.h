@@ -92,7 +92,7 @@ struct TPUEmbeddingCallOptions {
 // RuntimeError if called under another kind of strategy than the layer was constructed under,
 //              or if the gradient of one lookup is computed twice
 // An error about one feature contains its path ("group/history").
-class TPUEmbeddingLayer final : public Layer {
+class TPUEmbeddingLayer final : public Layer, public DynamicTableOwner {
  public:
   static constexpr char kClassName[] = "TPUEmbedding";  // the name of the class in configs
   using Options = TPUEmbeddingOptions;                  // arguments of the constructor
@@ -144,6 +144,7 @@ class TPUEmbeddingLayer final : public Layer {
   // Returns a handle for calls between steps to a table with dynamic ids. Throws ValueError for a
   // table with a vocabulary or of another layer, and RuntimeError before the layer is built.
   DynamicTable dynamic_table(const Table& table) const;
+  std::vector<std::pair<std::string, DynamicTable>> dynamic_tables() const override;
 
   // Returns how many invalid ids the lookups have dropped or replaced (FeatureConfig::id_policy),
   // by feature path.

@@ -1,6 +1,5 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/internal/backend.h>
-#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
 namespace keel {
 namespace {
@@ -79,14 +78,7 @@ std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() cons
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
     const TableConfig& table = *tables_.tables[t].own;
     if (!table.dynamic) continue;
-    const std::shared_ptr<KeyedVariable> keyed = host_tables_->keyed(t);
-    std::vector<std::string> slots;
-    for (const Slot& slot : keyed->table().options().slots) {
-      slots.push_back(table.name + "/" + slot.name);
-    }
-    for (StateEntry& entry :
-         dynamic_entries(table.name, slots, keyed->table(), [keyed] { return &keyed->table(); })) {
-      if (entry.name == table.name) entry.variable_id = keyed->variable().id();
+    for (StateEntry& entry : keyed_entries(table.name, host_tables_->keyed(t))) {
       out.push_back(std::move(entry));
     }
   }

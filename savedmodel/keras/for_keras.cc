@@ -8,8 +8,10 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/internal/node_results.h>
+#include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/dialect/keras_interactions.h>
+#include <keel/savedmodel/keras/internal/dynamic_tables.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
 namespace keel {
@@ -26,7 +28,8 @@ LayerHandle<Layer> make(const char* class_name, Config config) {
 
 class Rewriter {
  public:
-  explicit Rewriter(const FunctionalModel& model) : model_(model) {}
+  Rewriter(const FunctionalModel& model, const MinCount& min_count)
+      : model_(model), min_count_(min_count) {}
 
   ModelHandle rewrite() {
     for (const auto& node : model_.nodes()) add(*node);
@@ -47,6 +50,10 @@ class Rewriter {
     }
     if (is_tpu_embedding(*node.operation)) return add_embedding(node);
     const auto* layer = dynamic_cast<const Layer*>(node.operation.get());
+    if (const auto* const embedding = dynamic_cast<const EmbeddingLayer*>(layer);
+        embedding != nullptr && !embedding->dynamic_tables().empty()) {
+      return add_dynamic_embedding(node, *embedding);
+    }
     if (layer != nullptr && has_keras_form(*layer)) {
       return results_.add(node, Tensors(interactions_.rewrite(*layer, replaced(node.inputs))));
     }
@@ -74,7 +81,7 @@ class Rewriter {
           "save_model for Keras: '", inner.name(), "' in '", model_.name(),
           "' has ragged or sparse inputs; only the outermost model may have such inputs");
     }
-    return models_.emplace(&inner, Rewriter(inner).rewrite()).first->second;
+    return models_.emplace(&inner, Rewriter(inner, min_count_).rewrite()).first->second;
   }
 
   static TensorLike new_input(const Shape& shape, DType dtype, const std::string& name) {
@@ -141,18 +148,20 @@ class Rewriter {
   }
 
   Tensor look_up(const Feature& feature) {
-    if (feature.config.table->dynamic) {
-      throw NotImplementedError("save_model for Keras: TPUEmbedding '", feature.layer.name(),
-                                "', feature '", feature.path, "': table '",
-                                feature.config.table->name,
-                                "' has dynamic ids, which files for Keras do not support yet");
+    const auto& dynamic = feature.config.table->dynamic;
+    const bool is_pooled =
+        feature.ids.layout() != Layout::kDense && feature.config.max_sequence_length == 0;
+    if (dynamic && dynamic->not_admitted.kind == NotAdmitted::Kind::kIgnore && is_pooled &&
+        feature.config.table->combiner != "sum") {
+      refuse(feature, "NotAdmitted::ignore() leaves ids out of the divisor of combiner ",
+             feature.config.table->combiner, ", which Keras cannot express; use zero()");
     }
     return feature.ids.layout() == Layout::kDense ? look_up_dense(feature) : pool(feature);
   }
 
   Tensor look_up_dense(const Feature& feature) {
     const Tensor ids = replaced(Tensors(feature.ids)).tensor();
-    const Tensor rows = reshaped(feature, table(feature, ids)(ids));
+    const Tensor rows = reshaped(feature, rows_of(feature, ids));
     if (feature.config.id_policy.kind != IdPolicy::Kind::kIgnore) return rows;
     const Tensor mask = presence_of(feature, ids.shape());
     return multiplied(feature, rows, mask);
@@ -205,7 +214,7 @@ class Rewriter {
     }
     const Shape shape = padded_shape(feature);
     const Tensor ids = dense_input(feature, feature.ids, shape, feature.ids.spec().dtype);
-    const Tensor rows = table(feature, ids)(ids);
+    const Tensor rows = rows_of(feature, ids);
     const Tensor weights = feature.weights
                                ? dense_input(feature, *feature.weights, shape, DType::kFloat32)
                                : presence_of(feature, shape);
@@ -308,6 +317,83 @@ class Rewriter {
         .tensor();
   }
 
+  // The layers of one table with dynamic ids.
+  struct DynamicLayers {
+    LayerHandle<Layer> lookup, embedding;
+  };
+
+  Tensor rows_of(const Feature& feature, const Tensor& ids) {
+    const Table& config = feature.config.table;
+    if (!config->dynamic) return table(feature, ids)(ids);
+    const std::string where = str("save_model for Keras: TPUEmbedding '", feature.layer.name(),
+                                  "', feature '", feature.path, "': ");
+    const DynamicTable rows = feature.layer.dynamic_table(config);
+    return looked_up({.layer = feature.layer.name(), .name = config->name, .table = rows},
+                     {&feature.layer, config->name}, where, ids);
+  }
+
+  void add_dynamic_embedding(const GraphNode& node, const EmbeddingLayer& layer) {
+    const Tensor ids = replaced(node.inputs).tensor();
+    const auto tables = dynamic_tables_of(layer);
+    results_.add(node, Tensors(looked_up(
+                           tables[0], {&layer, tables[0].name},
+                           str("save_model for Keras: Embedding '", layer.name(), "': "), ids)));
+  }
+
+  // Looks up ids in a copy of a table. All features of the table share its layers.
+  Tensor looked_up(const NamedDynamicTable& table, const std::pair<const Layer*, std::string>& key,
+                   const std::string& where, const Tensor& ids) {
+    auto it = dynamic_tables_.find(key);
+    if (it == dynamic_tables_.end()) {
+      it = dynamic_tables_.emplace(key, dynamic_layers(table, where)).first;
+    }
+    return it->second.embedding(it->second.lookup(ids));
+  }
+
+  DynamicLayers dynamic_layers(const NamedDynamicTable& table, const std::string& where) {
+    const DynamicVocabulary& options = table.table.options();
+    const DynamicTableState state =
+        frequent_rows(table.table, min_count_.of(table.layer, table.name));
+    const int64_t n = state.keys.size(), dim = table.table.dim();
+    if (n == 0) throw ValueError(where, "table '", table.name, "' is empty; train it first");
+    const bool strings = options.key == KeyType::kString;
+    const int64_t others = std::max<int64_t>(1, options.not_admitted.fallback_rows());
+    if (strings && others > 1) {
+      throw ValueError(where, "table '", table.name, "' has string ids and ", others,
+                       " fallback rows, which Keras selects by another hash; use hashed(1) or "
+                       "default_row()");
+    }
+    const std::string name = table.layer + "_" + table.name;
+    const LayerHandle<Layer> lookup =
+        strings ? lookup_layer<std::string>(unique(name + "_lookup"), state.keys, others)
+                : lookup_layer<int64_t>(unique(name + "_lookup"), state.keys, others);
+    const layers::Embedding embedding(
+        {.input_dim = others + n, .output_dim = dim, .name = unique(name)});
+    embedding->build(Specs(TensorSpec{.shape = {kUnknown}, .dtype = DType::kInt64}));
+    Tensor rows = Tensor::zeros({others + n, dim});
+    const auto to = rows.mutable_data<float>().begin();
+    std::ranges::copy(state.fallback.data<float>(), to);
+    std::ranges::copy(state.rows.data<float>(), to + others * dim);
+    embedding->embeddings().assign(rows);
+    return {.lookup = lookup, .embedding = embedding};
+  }
+
+  // Returns a lookup of keys whose token for other ids is no key.
+  template <class Key>
+  static LayerHandle<Layer> lookup_layer(const std::string& name, const Tensor& keys,
+                                         int64_t others) {
+    LookupOptions<Key> options = {.num_oov_indices = others, .name = name};
+    const auto values = keys.data<Key>();
+    const auto is_key = [&] { return std::ranges::binary_search(values, options.oov_token); };
+    if constexpr (std::is_same_v<Key, int64_t>) {
+      while (is_key()) --options.oov_token;
+    } else {
+      while (is_key()) options.oov_token += "_";
+    }
+    options.vocabulary = std::vector<Key>(values.begin(), values.end());
+    return LayerHandle<IndexLookupLayer<Key>>(std::move(options));
+  }
+
   // Returns the layer that holds a copy of the feature's table.
   LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
     std::vector<Table> tables;
@@ -366,10 +452,12 @@ class Rewriter {
   }
 
   const FunctionalModel& model_;
+  const MinCount& min_count_;
   NodeResults results_;
   std::map<const FunctionalModel*, ModelHandle> models_;  // rewritten nested models
   std::map<std::string, Tensor> presence_;                // new weights, by the name of the ids
   std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
+  std::map<std::pair<const Layer*, std::string>, DynamicLayers> dynamic_tables_;
   std::vector<std::string> names_;  // names of new layers
   KerasInteractions interactions_{[this](std::string name) { return unique(std::move(name)); }};
 };
@@ -381,7 +469,8 @@ class Rewriter {
 // tables as the weights of ordinary layers.
 const Layer* unknown_to_keras(const Layer& layer) {
   if (layer_registry().traits(layer.class_name()).package == "keel" ||
-      dynamic_cast<const DistributedEmbeddingLayer*>(&layer) != nullptr) {
+      dynamic_cast<const DistributedEmbeddingLayer*>(&layer) != nullptr ||
+      !dynamic_tables_of(layer).empty()) {
     return &layer;
   }
   for (const auto& child : layer.sublayers()) {
@@ -390,7 +479,7 @@ const Layer* unknown_to_keras(const Layer& layer) {
   return nullptr;
 }
 
-ModelHandle keras_model_of(const Model& model) {
+ModelHandle keras_model_of(const Model& model, const MinCount& min_count) {
   require_no_replica("save_model");
   require_built("save_model", model);
   const Layer* const unknown = unknown_to_keras(model);
@@ -404,7 +493,7 @@ ModelHandle keras_model_of(const Model& model) {
                      "' has no layer in Keras, and only functional models can be rewritten; '",
                      model.name(), "' is a ", model.class_name());
   }
-  return Rewriter(*functional).rewrite();
+  return Rewriter(*functional, min_count).rewrite();
 }
 
 }  // namespace keel

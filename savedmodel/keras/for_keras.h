@@ -2,6 +2,7 @@
 #pragma once
 
 #include <keel/layers/training/model.h>
+#include <keel/savedmodel/keras/min_count.h>
 
 namespace keel {
 
@@ -26,6 +27,10 @@ namespace keel {
 // - Keras's Embedding rejects invalid ids, whatever the IdPolicy. For IdPolicy::ignore(), give them
 //   the weight 0 and any valid id; a dense feature also gets an input "<name>_weights" for this.
 //   For IdPolicy::use_row(r), replace them by r.
+// - A feature of a table with dynamic ids, and an Embedding with such a table, becomes an
+//   IntegerLookup or StringLookup followed by an Embedding. The vocabulary is the ids in ascending
+//   order, without those below `min_count`; the first rows of the Embedding are the fallback rows,
+//   or a row of zeros. Keras needs TensorFlow for these layers.
 // - DotInteraction becomes one Dot per vector, with all vectors before it. FeatureCross becomes
 //   Dense, Multiply and Add. Their sums may round differently.
 //
@@ -33,10 +38,13 @@ namespace keel {
 // - ValueError, naming the feature and the reason, for a feature that has no equivalent in Keras:
 //   ragged or sparse ids of another rank than 2 or that are not an input of the model, an input
 //   that two features need with different lengths, and outputs with several unknown dimensions;
+// - ValueError, naming the feature and the reason, for a table with dynamic ids that is empty, has
+//   string ids and hashed(k) with k > 1 (Keras uses another hash), or leaves out ids
+//   (NotAdmitted::ignore()) under combiner mean or sqrtn of pooled features;
 // - ValueError, naming the layer, for other layers that Keras does not have, and for any such layer
 //   in a model or layer that is not functional;
 // - RuntimeError if the model has no weights yet, or inside a replica.
-ModelHandle keras_model_of(const Model& model);
+ModelHandle keras_model_of(const Model& model, const MinCount& min_count = {});
 
 // Returns the first layer, among `layer` and its sublayers, that Keras does not have, or null if
 // there is none. Custom classes are not checked.

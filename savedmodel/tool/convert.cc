@@ -17,6 +17,7 @@ struct ConvertFlags {
   std::optional<std::string> model;
   bool by_name = false, weights_only = false, for_keras = false;
   std::optional<std::string> table_dtype;
+  int64_t min_count = 0;
 };
 
 bool is_weights_file(const std::string& path) { return path.ends_with(".weights.h5"); }
@@ -62,7 +63,7 @@ int run(const ConvertFlags& flags) {
       throw ValueError(kConvert,
                        ": --table_dtype is only for whole models; pass the model with --model");
     }
-    save_weights(loaded.model, out);
+    save_weights(loaded.model, out, {.min_count = flags.min_count});
   } else {
     if (!loaded.not_compiled.empty()) {
       status = kIncomplete;
@@ -73,7 +74,8 @@ int run(const ConvertFlags& flags) {
                {.include_optimizer = loaded.model->compiled(),
                 .for_keras = flags.for_keras,
                 .table_dtype = flags.table_dtype.value_or("float32"),
-                .signatures = read_signature_specs(flags.model.value_or(flags.in))});
+                .signatures = read_signature_specs(flags.model.value_or(flags.in)),
+                .min_count = flags.min_count});
   }
   std::cout << "wrote " << out << '\n';
   return status;
@@ -98,6 +100,9 @@ void add_convert(CommandLine& keel) {
   command.option("--for_keras", &flags->for_keras, "replace layers that Keras does not have");
   command.option("--table_dtype", &flags->table_dtype, "float32, or int8 for tables of 8-bit codes",
                  {.placeholder = "DTYPE=float32"});
+  command.option("--min_count", &flags->min_count,
+                 "leave out ids of tables for unbounded ids that have occurred less often",
+                 {.limits = {.least = 0}});
   command.set_run([flags] { return run(*flags); });
 }
 

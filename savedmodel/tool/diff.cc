@@ -10,6 +10,7 @@
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/difference.h>
 #include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/stored_table.h>
 
 namespace keel::tool {
 namespace {
@@ -96,6 +97,11 @@ void compare_stored(const StoredValues& a, const StoredValues& b, double atol, R
   compare_lists("optimizer", a.optimizer, b.optimizer, atol, report);
 }
 
+void compare_tables(const std::vector<StoredTable>& a, const std::vector<StoredTable>& b,
+                    double atol, Report& report) {
+  for (const std::string& line : table_differences(a, b, atol)) report.add(line);
+}
+
 // Returns the training configuration in one form, because formats name losses differently.
 Config training_of(const Model& model) {
   return model.compiled() ? to_training_config(model.get_compile_config()) : Config();
@@ -127,17 +133,21 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
     of_y.optimizer.clear();
   }
   compare_stored(of_x, of_y, atol, report);
+  compare_tables(tables_of(*x.model), tables_of(*y.model), atol, report);
 }
 
 // Compares the weights of two files, using the model in one of them to name the other's weights.
 void compare_with_model(const std::string& with_model, const std::string& weights, bool model_first,
                         double atol, Report& report) {
   const ModelHandle framed = load_model(with_model, {.compile = false});
-  const StoredValues of_model = values_of(*load_model(with_model, {.compile = false}));
+  const ModelHandle whole = load_model(with_model, {.compile = false});
+  const StoredValues of_model = values_of(*whole);
   load_weights(framed, weights);
   const StoredValues of_weights = values_of(*framed);
   compare_stored(model_first ? of_model : of_weights, model_first ? of_weights : of_model, atol,
                  report);
+  compare_tables(tables_of(model_first ? *whole : *framed),
+                 tables_of(model_first ? *framed : *whole), atol, report);
 }
 
 struct DiffFlags {
@@ -153,7 +163,10 @@ int run(const DiffFlags& flags) {
   if (has_model(kind_a) && has_model(kind_b)) {
     compare_models(a, b, atol, report);
   } else if (kind_a == kind_b) {
-    compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
+    StoredValues of_a = values_of(a, kind_a), of_b = values_of(b, kind_b);
+    const std::vector<StoredTable> tables_a = take_tables(of_a), tables_b = take_tables(of_b);
+    compare_stored(of_a, of_b, atol, report);
+    compare_tables(tables_a, tables_b, atol, report);
   } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
     throw ValueError(kDiff, ": a checkpoint can only be compared with a checkpoint, received ",
                      describe(kind_a), " and ", describe(kind_b),
@@ -175,10 +188,10 @@ void add_diff(CommandLine& keel) {
   CommandLine& command = keel.add_command(
       "diff", "Lists the differences of two files.",
       "Compares the configurations, training configurations, signatures, weights and optimizer\n"
-      "states of two models, also in different formats; weights with the weights of a model; or "
-      "two\n"
-      "checkpoints. Prints one line for each difference and for each training configuration that\n"
-      "cannot be read. The exit status is 1 if any line is printed.");
+      "states of two models, also in different formats; weights with the weights of a model; or\n"
+      "two checkpoints. Tables for unbounded ids are compared by id. Prints one line for each\n"
+      "difference and for each training configuration that cannot be read. The exit status is 1\n"
+      "if any line is printed.");
   const auto flags = std::make_shared<DiffFlags>();
   command.argument("A", &flags->a, "model, weights or checkpoint");
   command.argument("B", &flags->b, "file to compare with");

@@ -12,6 +12,7 @@
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/stored_table.h>
 
 namespace keel::tool {
 namespace {
@@ -35,19 +36,6 @@ std::string checksum(const Tensor& value) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", crc32c(view));
   return text;
-}
-
-std::string value_text(const Tensor& value, int64_t i) {
-  return visit_any(value.dtype(), [&]<class T>(T) -> std::string {
-    const T element = value.data<T>()[i];
-    if constexpr (std::is_same_v<T, std::string>) {
-      return to_json(element);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      return element ? "true" : "false";
-    } else {
-      return number_text(element);
-    }
-  });
 }
 
 // Prints names, checksums, dtypes and shapes, and the values of scalars.
@@ -145,18 +133,21 @@ void inspect_model(const std::string& path, FileKind kind) {
   } else if (optimizer != nullptr) {
     print_values(("optimizer " + optimizer->name()).c_str(), values.optimizer);
   }
+  print_dynamic_tables(tables_of(*model));
   print_signatures(model, path);
   print_tables(path);
 }
 
 void inspect_values(const std::string& path, FileKind kind) {
-  const StoredValues values = values_of(path, kind);
+  StoredValues values = values_of(path, kind);
+  const std::vector<StoredTable> tables = take_tables(values);
   print_kind(path, kind);
   if (kind == FileKind::kCheckpoint) {
     print_line("step", std::to_string(CheckpointReader(path).step()));
   }
   print_values("weights", values.weights);
   print_values("optimizer", values.optimizer);
+  print_dynamic_tables(tables);
 }
 
 // Finds a value by its whole name, or by a part of its name that no other one contains. Searches
@@ -186,11 +177,19 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
 
 void print_row(const std::string& path, FileKind kind, const std::string& table,
                const std::string& id) {
+  StoredValues values;
+  std::vector<StoredTable> tables;
+  if (has_model(kind)) {
+    const ModelHandle model = load_whole_model("keel inspect", path).model;
+    tables = tables_of(*model);
+    values = values_of(*model);
+  } else {
+    values = values_of(path, kind);
+    tables = take_tables(values);
+  }
+  if (const StoredTable* const found = table_named(tables, table)) return print_id(*found, id);
   const auto row = parse_number<int64_t>(id);
   if (!row) throw ValueError("keel inspect: the ID of --row must be a number, received '", id, "'");
-  const StoredValues values = has_model(kind)
-                                  ? values_of(*load_whole_model("keel inspect", path).model)
-                                  : values_of(path, kind);
   const StoredValue& stored = value_named(path, values, table);
   const Tensor found = stored.row(*row);
   std::cout << stored.name << '[' << *row << "] =";
@@ -227,10 +226,11 @@ void add_inspect(CommandLine& keel) {
   command.argument("FILE", &flags->file,
                    "model, weights, a checkpoint, or a folder of checkpoints, of which the newest "
                    "one is used");
-  command.option("--row", &flags->row,
-                 "print one row of a weight instead; TABLE is the name of the weight, or a part of "
-                 "it between '/'",
-                 {.placeholder = "TABLE ID"});
+  command.option(
+      "--row", &flags->row,
+      "print one row of a weight instead, or of a table for unbounded ids its state of an "
+      "id; TABLE is the name of the weight, or a part of it between '/'",
+      {.placeholder = "TABLE ID"});
   command.set_run([flags] { return run(*flags); });
 }
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 
+#include <keel/framework/base/internal/text.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
@@ -89,6 +90,19 @@ StoredValues values_of_checkpoint(const std::string& path) {
 }
 
 }  // namespace
+
+std::string value_text(const Tensor& value, int64_t i) {
+  return visit_any(value.dtype(), [&]<class T>(T) -> std::string {
+    const T element = value.data<T>()[i];
+    if constexpr (std::is_same_v<T, std::string>) {
+      return to_json(element);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return element ? "true" : "false";
+    } else {
+      return number_text(element);
+    }
+  });
+}
 
 const char* describe(FileKind kind) {
   switch (kind) {

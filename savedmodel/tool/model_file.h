@@ -10,6 +10,7 @@
 
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/keras/signature.h>
+#include <keel/savedmodel/tool/stored_values.h>
 
 namespace keel::tool {
 
@@ -42,22 +43,8 @@ LoadedModel load_whole_model(const std::string& caller, const std::string& path)
 void load_weights_into(const std::string& caller, const ModelHandle& model, const std::string& path,
                        bool by_name);
 
-// A tensor of a file.
-struct StoredValue {
-  std::string name;  // "dense/kernel"
-  TensorSpec spec;
-  std::function<Tensor()> get;
-  std::function<Tensor(int64_t)> row;  // returns one row; empty if the tensor has no rows
-};
-
-// All tensors of a file or model.
-struct StoredValues {
-  std::vector<StoredValue> weights;
-  std::vector<StoredValue> optimizer;
-};
-
-// Returns the values of a model. Weights are named by layer and weight. The optimizer's state is
-// included if the optimizer has made a step.
+// Returns the values of a model without tables for unbounded ids (stored_table.h). Weights are
+// named by layer and weight. The optimizer's state is included if the optimizer has made a step.
 StoredValues values_of(const Model& model);
 // Returns true if the model is compiled and its optimizer has not made a step, so that its slots
 // hold only initial values.
@@ -67,7 +54,7 @@ inline constexpr char kNewOptimizer[] =
     "in "
     "checkpoints only)";
 // Returns the values of a file of weights, named by their paths in it, or of a checkpoint, named by
-// their keys.
+// their keys. They include the parts of tables for unbounded ids (take_tables()).
 StoredValues values_of(const std::string& path, FileKind kind);
 
 }  // namespace keel::tool

@@ -194,4 +194,58 @@ TEST(KerasOpsTest, UniqueListsNanOnceAndLast) {
   EXPECT_TRUE(std::isnan(found.values.to_vector<float>()[2]));
 }
 
+TEST(KerasOpsTest, CoordinatesOfEmptyTensorsHaveOnlyTheFill) {
+  const Tensor empty = Tensor::zeros({0, 2}, DType::kFloat32);
+  const Tensor at = Tensor::from<float>({0, 1}, {2, 1});
+  EXPECT_EQ(keras_ops::image::map_coordinates(empty, at, 1, "constant", 3).to_vector<float>(),
+            (std::vector<float>{3}));
+  for (const char* mode : {"wrap", "nearest", "mirror", "reflect"}) {
+    EXPECT_THAT(testing_support::message_of<ValueError>(
+                    [&] { keras_ops::image::map_coordinates(empty, at, 1, mode); }),
+                testing::HasSubstr(mode));
+    const Tensor none = Tensor::zeros({2, 0}, DType::kFloat32);
+    EXPECT_EQ(keras_ops::image::map_coordinates(empty, none, 1, mode).size(), 0);
+  }
+}
+
+// The sum of the results, weighted by 1, 2, ...
+double weighted_eig(const Tensor& x) {
+  const auto [values, vectors] = K::eig(x);
+  double sum = 0;
+  for (const Tensor& part : {values.first, vectors.first}) {
+    const std::vector<double> numbers = doubles_of(part);
+    for (size_t i = 0; i < numbers.size(); ++i) sum += static_cast<double>(i + 1) * numbers[i];
+  }
+  return sum;
+}
+
+TEST(KerasOpsTest, GradientsOfEigenvectorsAreFiniteDifferences) {
+  const std::vector<double> numbers = {4, 1, .5, 0.3, 2, -.4, .2, .7, -1};
+  const Tensor x = doubles(numbers, {3, 3});
+  GradientTape tape;
+  tape.watch(x);
+  const auto [values, vectors] = K::eig(x);
+  const Tensor loss = ops::sum(values.first * doubles({1, 2, 3}, {3})) +
+                      ops::sum(vectors.first * doubles({1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3}));
+  const std::vector<double> gradient = doubles_of(tape.input_gradient(loss, {x})[0].dense());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    constexpr double kStep = 1e-5;
+    std::vector<double> less = numbers, more = numbers;
+    less[i] -= kStep;
+    more[i] += kStep;
+    const double change = weighted_eig(doubles(more, {3, 3})) - weighted_eig(doubles(less, {3, 3}));
+    EXPECT_NEAR(gradient[i], change / (2 * kStep), 1e-6) << i;
+  }
+}
+
+TEST(KerasOpsTest, ComplexEigenvaluesHaveNoGradient) {
+  const Tensor rotation = doubles({0, -1, 1, 0}, {2, 2});
+  GradientTape tape;
+  tape.watch(rotation);
+  const Tensor loss = ops::sum(K::eig(rotation).first.first);
+  EXPECT_THAT(testing_support::message_of<NotImplementedError>(
+                  [&] { tape.input_gradient(loss, {rotation}); }),
+              testing::HasSubstr("real eigenvalues"));
+}
+
 }  // namespace keel::keras_ops_test

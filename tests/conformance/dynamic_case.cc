@@ -129,9 +129,30 @@ Nest<FeatureConfig> DynamicCase::features(const std::map<std::string, Table>& ta
   return out;
 }
 
-std::vector<DynamicBatch> DynamicCase::batches(const Config& action, bool joined) const {
+namespace {
+
+// Returns a batch of the same samples without ids.
+Config without_ids(const Config& batch) {
+  Config out = Config::dict();
+  for (const auto& [name, feature] : batch.entries()) {
+    Config part = feature;
+    for (const char* const key : {"ids", "weights"}) {
+      const Config* const found = feature.find(key);
+      if (found == nullptr) continue;
+      part.set(key, Config(Config::List(found->items().size(), Config::List())));
+    }
+    out.set(name, part);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<DynamicBatch> DynamicCase::batches(const Config& action, bool joined,
+                                               int of_replicas) const {
   std::vector<DynamicBatch> out;
-  const Config::List& all = action["batches"].items();
+  Config::List all = action["batches"].items();
+  while (std::ssize(all) < of_replicas) all.push_back(without_ids(all[0]));
   for (size_t first = 0; first < all.size(); first += joined ? all.size() : 1) {
     DynamicBatch& batch = out.emplace_back();
     for (const auto& [name, feature] : inputs["features"].entries()) {

@@ -36,8 +36,9 @@ struct DynamicCase {
   // Returns the Keras optimizer of the first table, for cases of variables.
   OptimizerHandle keras_optimizer(std::function<double()> rate) const;
   Nest<FeatureConfig> features(const std::map<std::string, Table>& tables) const;
-  // Returns the batches of an action by replica; all in one if `joined`.
-  std::vector<DynamicBatch> batches(const Config& action, bool joined) const;
+  // Returns the batches of an action by replica; all in one if `joined`. Replicas that the case
+  // does not have, up to `of_replicas`, get samples without ids.
+  std::vector<DynamicBatch> batches(const Config& action, bool joined, int of_replicas = 0) const;
   // Returns the learning rate of an update.
   double rate(const std::string& table, int64_t update) const;
 

@@ -43,6 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   backend.router.handle(request, response);
   backend.router.refused(request, 429);
   require(response.status != 500, response.body.c_str());
-  require(response.body.find("base_path") == std::string::npos, "the base path in an answer");
+  // An answer may quote the request.
+  require(response.body.find("base_path") == std::string::npos ||
+              text.find("base_path") != std::string_view::npos,
+          "the base path in an answer");
   return 0;
 }

@@ -40,10 +40,11 @@ FLOORS = [
     "layers",
     "layers/losses layers/serving/steps",
     "layers/metrics",
+    "layers/embedding/tables",
     "layers/metrics/confusion layers/activation layers/audio layers/convolution layers/core "
     "layers/image layers/merging "
     "layers/normalization layers/pooling layers/preprocessing layers/regularization "
-    "layers/reshaping layers/retrieval layers/embedding/tables",
+    "layers/reshaping layers/retrieval",
     "layers/attention layers/interaction layers/keras_ops layers/recurrent layers/embedding "
     "layers/feature_columns",
     "layers/wrappers layers/embedding/distributed",

@@ -132,6 +132,7 @@ FillMode fill_mode_of(const std::string& name) {
 
 int64_t position_at(int64_t i, int64_t n, FillMode mode) {
   if (i >= 0 && i < n) return i;
+  if (n <= 0) return kFill;
   const auto wrapped = [i](int64_t period) { return ((i % period) + period) % period; };
   switch (mode) {
     case FillMode::kConstant:

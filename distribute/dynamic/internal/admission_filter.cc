@@ -1,8 +1,5 @@
 #include <keel/distribute/dynamic/internal/admission_filter.h>
 
-#include <algorithm>
-#include <cmath>
-
 namespace keel::distribute {
 
 template <class Key>
@@ -43,9 +40,14 @@ void AdmissionFilter<Key>::observe(const Key& key, uint64_t hash, int64_t occurr
   if (sketch_) {
     sketch_->add(hash, occurrences);
   } else if (admission_.kind == Admission::Kind::kCount) {
-    uint32_t position = pending_.find(key, hash);
-    if (position == KeyIndex::kNone) position = pending_.add(key, hash, {.last = now, .born = now});
-    pending_.use(position).add(occurrences, now);
+    const uint32_t position = pending_.find(key, hash);
+    if (position == KeyIndex::kNone) {
+      KeyUse use = {.last = now, .born = now};
+      use.add(occurrences, now);
+      pending_.add(key, hash, use);
+    } else {
+      pending_.add_use(position, occurrences, now);
+    }
   }
 }
 
@@ -59,18 +61,14 @@ int64_t AdmissionFilter<Key>::take(const Key& key, uint64_t hash) {
 }
 
 template <class Key>
-void AdmissionFilter<Key>::end_update(int64_t update, int64_t now, double headroom) {
-  const auto [window, max_pending] = admission_.counts;
-  if (window > 0) {
-    for (const uint32_t position : pending_.take_expired(now - window)) pending_.remove(position);
-  }
-  if (max_pending > 0 && pending_.size() > max_pending) {
-    const auto free = static_cast<int64_t>(std::floor(headroom * static_cast<double>(max_pending)));
-    for (const uint32_t position :
-         pending_.lowest(pending_.size() - (max_pending - free), KeyRank::kCountThenLast)) {
-      pending_.remove(position);
-    }
-  }
+void AdmissionFilter<Key>::drop_window(int64_t now) {
+  const int64_t window = admission_.counts.window;
+  if (window == 0) return;
+  for (const uint32_t position : pending_.take_expired(now - window)) pending_.remove(position);
+}
+
+template <class Key>
+void AdmissionFilter<Key>::end_update(int64_t update) {
   const int64_t halve_every = admission_.cells.halve_every;
   if (sketch_ && halve_every > 0 && (update + 1) % halve_every == 0) sketch_->halve();
 }

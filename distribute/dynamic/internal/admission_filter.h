@@ -28,9 +28,11 @@ class AdmissionFilter {
   void observe(const Key& key, uint64_t hash, int64_t occurrences, int64_t now);
   // Forgets the exact count of a key and returns it. The sketch does not change.
   int64_t take(const Key& key, uint64_t hash);
-  // Ends an update: drops keys that have not occurred within the window, then those beyond
-  // max_pending, and halves the sketch.
-  void end_update(int64_t update, int64_t now, double headroom);
+  // Drops keys that have not occurred within the window.
+  void drop_window(int64_t now);
+  // Ends an update: halves the sketch if that is due. The owner of the filter drops the keys beyond
+  // max_pending before.
+  void end_update(int64_t update);
 
   // The keys that are counted exactly, with their counts and times.
   const KeyDirectory<Key>& pending() const { return pending_; }

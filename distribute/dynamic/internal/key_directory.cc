@@ -1,7 +1,7 @@
 #include <keel/distribute/dynamic/internal/key_directory.h>
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include <keel/framework/base/errors.h>
 
@@ -9,50 +9,56 @@ namespace keel::distribute {
 
 template <class Key>
 uint32_t KeyDirectory<Key>::add(const Key& key, uint64_t hash, const KeyUse& use) {
-  const bool is_new = free_.empty();
+  const bool is_new = first_free_ == kNone;
   if (is_new && limit_ >= int64_t{kNone}) {
     throw RuntimeError("embedding table: 2^32 - 1 rows are the maximum of one process");
   }
-  const auto position = is_new ? static_cast<uint32_t>(limit_) : free_.back();
-  if (is_new) {
-    keys_.grow(limit_ + 1);
-    uses_.grow(limit_ + 1);
+  const auto position = is_new ? static_cast<uint32_t>(limit_) : first_free_;
+  const uint32_t next_free = is_new ? kNone : records_.free_link(position);
+  Key copy = key;
+  if (is_new) records_.grow(limit_ + 1);
+  if (tracks_expiry_) expiry_.reserve(position, use.last);
+  // The position stays free until nothing can fail any more.
+  try {
+    records_.set_use(position, use);
+    index_.insert(hash, position, indexed());
+  } catch (...) {
+    records_.release(position, next_free);
+    throw;
   }
-  keys_[position] = key;
-  index_.insert(hash, position);
-  uses_[position] = use;
+  records_.assign(position, std::move(copy));
+  if (tracks_expiry_) expiry_.add(position, use.last);
   if (is_new) {
     ++limit_;
   } else {
-    free_.pop_back();
+    first_free_ = next_free;
   }
   ++size_;
-  if (tracks_expiry_) expiry_.add(position, use.last);
   return position;
 }
 
 template <class Key>
 void KeyDirectory<Key>::remove(uint32_t position) {
-  free_.push_back(position);
-  index_.erase(key_hash(keys_[position]), position);
-  keys_[position] = Key();
-  uses_[position] = {};
+  index_.erase(key_hash(records_.key(position)), position, indexed());
+  records_.release(position, first_free_);
+  first_free_ = position;
   --size_;
 }
 
 template <class Key>
 void KeyDirectory<Key>::clear() {
   index_.clear();
-  keys_.clear();
-  uses_.clear();
-  free_.clear();
+  records_.clear();
   expiry_.clear();
+  first_free_ = kNone;
   size_ = limit_ = 0;
 }
 
 template <class Key>
 void KeyDirectory<Key>::halve_counts() {
-  for (int64_t i = 0; i < limit_; ++i) uses_[i].count /= 2;
+  for (int64_t i = 0; i < limit_; ++i) {
+    if (holds(i)) records_.halve_count(i);
+  }
 }
 
 template <class Key>
@@ -74,23 +80,26 @@ std::vector<uint32_t> KeyDirectory<Key>::sorted() const {
 
 template <class Key>
 void KeyDirectory<Key>::sort(std::span<uint32_t> some) const {
-  std::ranges::sort(some, [this](uint32_t a, uint32_t b) { return keys_[a] < keys_[b]; });
+  std::ranges::sort(some, [this](uint32_t a, uint32_t b) { return key(a) < key(b); });
 }
 
 template <class Key>
 std::vector<uint32_t> KeyDirectory<Key>::lowest(int64_t n, KeyRank rank) const {
   std::vector<uint32_t> out = positions();
-  const auto is_lower = [&](uint32_t a, uint32_t b) {
-    const KeyUse &x = uses_[a], &y = uses_[b];
-    const int64_t x_count = x.count, y_count = y.count;
+  // Keys are compared only if count and time are equal.
+  const auto is_before = [&](uint32_t a, uint32_t b) {
+    const KeyUse x = use(a), y = use(b);
     const bool by_last = rank == KeyRank::kLastThenCount;
-    return by_last ? std::tie(x.last, x_count, keys_[a]) < std::tie(y.last, y_count, keys_[b])
-                   : std::tie(x_count, x.last, keys_[a]) < std::tie(y_count, y.last, keys_[b]);
+    const auto first =
+        by_last ? std::pair(x.last, int64_t{x.count}) : std::pair(int64_t{x.count}, x.last);
+    const auto second =
+        by_last ? std::pair(y.last, int64_t{y.count}) : std::pair(int64_t{y.count}, y.last);
+    return first != second ? first < second : key(a) < key(b);
   };
   n = std::clamp<int64_t>(n, 0, std::ssize(out));
-  std::ranges::nth_element(out, out.begin() + n, is_lower);
+  std::ranges::nth_element(out, out.begin() + n, is_before);
   out.resize(n);
-  std::ranges::sort(out, is_lower);
+  std::ranges::sort(out, is_before);
   return out;
 }
 

@@ -3,38 +3,38 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include <keel/distribute/dynamic/internal/chunked_array.h>
 #include <keel/distribute/dynamic/internal/expiry_queue.h>
 #include <keel/distribute/dynamic/internal/key_index.h>
+#include <keel/distribute/dynamic/internal/key_records.h>
 
 namespace keel::distribute {
-
-// What a directory knows about a key.
-struct KeyUse {
-  static constexpr int64_t kFree = ExpiryQueue::kNone;
-  int64_t last = kFree;  // time of the last occurrence; kFree: the position has no key
-  int64_t born = 0;      // time when the key was added
-  uint32_t count = 0;    // occurrences; saturates
-
-  // Counts occurrences at a time.
-  void add(int64_t occurrences, int64_t now) {
-    constexpr auto kMost = static_cast<int64_t>(std::numeric_limits<uint32_t>::max());
-    count = static_cast<uint32_t>(occurrences < kMost - count ? count + occurrences : kMost);
-    last = now;
-  }
-};
 
 // The order in which keys are removed when there are too many. Ties are decided by the key.
 enum class KeyRank {
   kLastThenCount,  // the least recently used first
   kCountThenLast   // the least frequently used first
 };
+
+// A key with what its rank depends on.
+template <class Key>
+struct RankedKey {
+  Key key;
+  int64_t count = 0, last = 0;
+};
+// Returns true if `a` is removed before `b`.
+template <class Key>
+bool is_lower(KeyRank rank, const RankedKey<Key>& a, const RankedKey<Key>& b) {
+  return rank == KeyRank::kLastThenCount
+             ? std::tie(a.last, a.count, a.key) < std::tie(b.last, b.count, b.key)
+             : std::tie(a.count, a.last, a.key) < std::tie(b.count, b.last, b.key);
+}
 
 // Key is int64_t or std::string. Keys have positions 0, 1, 2, ... A removed key's position is used
 // again before a new one. Any number of threads may read while no thread changes the directory.
@@ -47,28 +47,46 @@ class KeyDirectory {
   int64_t limit() const { return limit_; }  // all positions are below
   // Returns the position of a key, or kNone.
   uint32_t find(const Key& key, uint64_t hash) const {
-    return index_.find(hash, [&](uint32_t position) { return keys_[position] == key; });
+    return index_.find(hash, [&](uint32_t position) { return records_.key(position) == key; });
   }
   uint32_t find(const Key& key) const { return find(key, key_hash(key)); }
   // Finds many keys: calls fn(i, position) for i = 0, 1, ... n - 1, where position may be kNone.
-  // key(i) and hash(i) return a key and its hash. Memory is loaded some keys ahead.
+  // key(i) and hash(i) return a key and its hash. Each key takes two accesses to memory, a slot of
+  // the index and a record. Both are loaded some keys ahead, so that many accesses overlap.
   template <class KeyAt, class HashAt, class Fn>
   void find_all(size_t n, const KeyAt& key_at, const HashAt& hash_at, const Fn& fn) const {
-    constexpr size_t kIndexAhead = 32, kKeysAhead = 12;
-    for (size_t i = 0; i < std::min(kIndexAhead, n); ++i) index_.prefetch(hash_at(i));
-    for (size_t i = 0; i < std::min(kKeysAhead, n); ++i) prefetch_key(hash_at(i));
+    constexpr size_t kSlotsAhead = 32, kRecordsAhead = 16;
+    std::array<uint32_t, kRecordsAhead> candidates;
+    const auto load_record = [&](size_t i) {
+      const uint32_t candidate = index_.first_candidate(hash_at(i));
+      if (candidate != kNone) records_.prefetch(candidate);
+      candidates[i % kRecordsAhead] = candidate;
+    };
+    for (size_t i = 0; i < std::min(kSlotsAhead, n); ++i) index_.prefetch(hash_at(i));
+    for (size_t i = 0; i < std::min(kRecordsAhead, n); ++i) load_record(i);
     for (size_t i = 0; i < n; ++i) {
-      if (i + kIndexAhead < n) index_.prefetch(hash_at(i + kIndexAhead));
-      if (i + kKeysAhead < n) prefetch_key(hash_at(i + kKeysAhead));
-      fn(i, find(key_at(i), hash_at(i)));
+      uint32_t position = candidates[i % kRecordsAhead];
+      // The first candidate has another key if a part of the hashes is equal.
+      if (position != kNone && !(records_.key(position) == key_at(i))) {
+        position = find(key_at(i), hash_at(i));
+      }
+      if (i + kSlotsAhead < n) index_.prefetch(hash_at(i + kSlotsAhead));
+      if (i + kRecordsAhead < n) load_record(i + kRecordsAhead);
+      fn(i, position);
     }
   }
 
-  // Access by position, which must have a key.
-  bool holds(int64_t position) const { return uses_[position].last != KeyUse::kFree; }
-  const Key& key(int64_t position) const { return keys_[position]; }
-  const KeyUse& use(int64_t position) const { return uses_[position]; }
-  KeyUse& use(int64_t position) { return uses_[position]; }
+  // Access by position. Except for holds(), the position must have a key.
+  bool holds(int64_t position) const { return records_.holds(position); }
+  typename KeyRecords<Key>::KeyResult key(int64_t position) const { return records_.key(position); }
+  KeyUse use(int64_t position) const { return records_.use(position); }
+  // Counts occurrences of a key at a time. Throws std::bad_alloc, without a change, if the time is
+  // too far from other times and there is no memory for larger numbers.
+  void add_use(int64_t position, int64_t occurrences, int64_t now) {
+    records_.add_use(position, occurrences, now);
+  }
+  // Loads the memory that add_use() will change.
+  void prefetch_use(int64_t position) const { records_.prefetch(position); }
 
   // Adds a key that the directory does not contain. Returns its position. If it throws
   // std::bad_alloc, the directory is unchanged.
@@ -79,9 +97,11 @@ class KeyDirectory {
   // Returns the positions of the keys whose last occurrence was at `limit` or before, in no
   // particular order. The caller must remove them.
   std::vector<uint32_t> take_expired(int64_t limit) {
-    return expiry_.take_expired(limit, [this](uint32_t position) { return uses_[position].last; });
+    return expiry_.take_expired(limit, [this](uint32_t position) {
+      return holds(position) ? use(position).last : ExpiryQueue::kNone;
+    });
   }
-  // Removes the key at a position.
+  // Removes the key at a position. Never throws.
   void remove(uint32_t position);
   void clear();
   // Halves all counts, rounding down.
@@ -96,24 +116,30 @@ class KeyDirectory {
   // Returns the positions of the `n` lowest keys in the order of `rank`, in ascending order.
   std::vector<uint32_t> lowest(int64_t n, KeyRank rank) const;
 
-  // Returns the bytes of memory, without those of strings.
-  int64_t bytes() const {
-    return index_.bytes() + keys_.bytes() + uses_.bytes() +
-           static_cast<int64_t>(free_.capacity() * sizeof(uint32_t));
+  // Returns a key with its use.
+  RankedKey<Key> ranked(uint32_t position) const {
+    const KeyUse of = use(position);
+    return {.key = key(position), .count = of.count, .last = of.last};
   }
+
+  // Returns the bytes of memory, without those of strings.
+  int64_t bytes() const { return index_.bytes() + records_.bytes() + expiry_.bytes(); }
+  // Returns the share of used slots of the index.
+  double load() const { return index_.load(); }
 
  private:
-  void prefetch_key(uint64_t hash) const {
-    const uint32_t position = index_.first_candidate(hash);
-    if (position == kNone) return;
-    __builtin_prefetch(&keys_[position]);
-    __builtin_prefetch(&uses_[position], 1);
-  }
+  // The keys as the index reads them.
+  struct IndexedKeys {
+    const KeyRecords<Key>& records;
+    uint64_t hash(uint32_t position) const { return key_hash(records.key(position)); }
+    void prefetch(uint32_t position) const { records.prefetch(position); }
+  };
+  IndexedKeys indexed() const { return {records_}; }
 
   KeyIndex index_;
-  ChunkedArray<Key> keys_;
-  ChunkedArray<KeyUse> uses_;
-  std::vector<uint32_t> free_;  // positions without a key, below limit_
+  KeyRecords<Key> records_;
+  // A list of the positions without a key, below limit_; the last one removed is the first.
+  uint32_t first_free_ = kNone;
   int64_t size_ = 0, limit_ = 0;
   bool tracks_expiry_ = false;
   ExpiryQueue expiry_;

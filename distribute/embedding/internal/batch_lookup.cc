@@ -52,7 +52,7 @@ std::vector<Tensor> BatchLookup::run(Communicator& communicator,
     values[f] = Tensor::uninitialized({bags.samples, table.dim()}, DType::kFloat32);
     float* to = values[f].mutable_data<float>().data();
     const KeyedLookup* const keys = keyed.empty() ? nullptr : keyed[t].get();
-    const bool has_fresh = keys != nullptr && !keys->fresh_rows.empty();
+    const bool has_fresh = keys != nullptr && !keys->given_rows.empty();
     if (!table.rows().all() || tables_[t].quantization || has_fresh) {
       pool_by_pointer(f, batch, keys, next_remote, to);
     } else {
@@ -80,7 +80,7 @@ void BatchLookup::pool_by_pointer(size_t feature, const FeatureBatch& batch,
     const bool here = !is_fresh && table.rows().contain(id);
     const float* there = nullptr;
     if (is_fresh) {
-      there = &keyed->fresh_rows[(-1 - id) * table.dim()];
+      there = &keyed->given_rows[(-1 - id) * table.dim()];
     } else if (!here) {
       there = remote_.row(t, next_remote[t]++);
     }

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include <keel/distribute/embedding/internal/background_worker.h>
-#include <keel/distribute/embedding/internal/bloom_filter.h>
 #include <keel/distribute/embedding/internal/engine_tables.h>
 #include <keel/distribute/embedding/internal/row_updater.h>
+#include <keel/distribute/internal/background_worker.h>
+#include <keel/distribute/internal/bloom_filter.h>
 
 namespace keel::distribute {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include <keel/distribute/embedding/internal/row_gradients.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
@@ -63,7 +62,8 @@ kernels::Bags bags_of(const FeatureBatch& batch) {
           .weights = batch.weights ? batch.weights.data<float>().data() : nullptr};
 }
 
-EngineTables::EngineTables(const EngineConfiguration& configuration, int first_shard, int shards)
+EngineTables::EngineTables(const EngineConfiguration& configuration, int first_shard, int shards,
+                           ProcessGroup* group)
     : configuration_(configuration), label_(label_of(configuration)) {
   const int cores = configuration.num_tensor_cores / configuration.num_hosts;
   for (const EngineTable& t : configuration.tables) {
@@ -77,17 +77,21 @@ EngineTables::EngineTables(const EngineConfiguration& configuration, int first_s
     if (t.dynamic) {
       has_keyed_ = true;
       check_keyed(t, slots);
-      if (shards != configuration.num_tensor_cores) {
-        throw NotImplementedError("TPUEmbedding: table '", t.name,
-                                  "' has dynamic ids, which several processes do not support yet; "
-                                  "use one process or a static table");
+      if (shards != configuration.num_tensor_cores && group == nullptr) {
+        throw ValueError("EmbeddingEngine: table '", t.name,
+                         "' has dynamic ids and not all shards are held here; set "
+                         "LocalShards::group");
       }
+      const KeyedPeers peers = group == nullptr || shards == configuration.num_tensor_cores
+                                   ? KeyedPeers()
+                                   : KeyedPeers(*group, configuration.num_hosts);
       keyed_.back() = allocate_for("TPUEmbedding: table '" + t.name + "'", {1, t.dim}, 0, [&] {
         return KeyedTable::create({.name = t.name,
                                    .dynamic = *t.dynamic,
                                    .dim = t.dim,
                                    .slots = slots,
-                                   .storage = t.storage});
+                                   .storage = t.storage,
+                                   .peers = peers});
       });
       shards_.emplace_back(t.dim, slots, LocalRows(Partition(0, {}), 0, 1), t.storage);
       continue;
@@ -191,26 +195,25 @@ void EngineTables::group_ids(const std::vector<FeatureBatch>& features,
 }
 
 void EngineTables::group_ids(const std::vector<FeatureBatch>& features, size_t table,
-                             kernels::RowGroups& groups) const {
+                             int64_t row_limit, kernels::RowGroups& groups) const {
   std::vector<kernels::Bags> bags;
   for (const int f : features_of(table)) bags.push_back(bags_of(features[f]));
-  group_rows(bags, row_limit(table), groups);
+  group_rows(bags, row_limit, groups);
 }
 
-void EngineTables::look_up_keys(EmbeddingEngine::Ticket& ticket, bool training,
-                                size_t pending) const {
-  if (!has_keyed_) return;
-  ticket.keyed.resize(size());
-  parallel_for(static_cast<int64_t>(size()), 1, [&](int64_t first, int64_t end) {
-    for (int64_t t = first; t < end; ++t) {
-      if (keyed(t) == nullptr) continue;
-      std::vector<FeatureBatch> features;
-      for (const int f : features_of(t)) features.push_back(ticket.features[f]);
-      ticket.keyed[t] = keyed(t)->look_up(features, training,
-                                          keyed(t)->updates() + static_cast<int64_t>(pending));
-    }
-  });
-  take_rows(ticket);
+std::vector<FeatureBatch> EngineTables::batches_of(const EmbeddingEngine::Ticket& ticket,
+                                                   size_t table) const {
+  std::vector<FeatureBatch> out;
+  for (const int f : features_of(table)) out.push_back(ticket.features[f]);
+  return out;
+}
+
+std::vector<KeyedTable*> EngineTables::keyed_tables() const {
+  std::vector<KeyedTable*> out;
+  for (const auto& table : keyed_) {
+    if (table != nullptr) out.push_back(table.get());
+  }
+  return out;
 }
 
 void EngineTables::take_rows(EmbeddingEngine::Ticket& ticket) const {
@@ -221,15 +224,19 @@ void EngineTables::take_rows(EmbeddingEngine::Ticket& ticket) const {
   }
 }
 
-void EngineTables::admit_keys(std::span<EmbeddingEngine::Ticket* const> tickets) {
+void EngineTables::admit_keys(const std::vector<KeyedLookups>& lookups) {
+  const std::vector<KeyedTable*> tables = keyed_tables();
+  std::vector<KeyedLookups> of_tables;
   for (size_t t = 0; t < size(); ++t) {
-    if (keyed(t) == nullptr) continue;
-    std::vector<std::shared_ptr<KeyedLookup>> lookups;
-    for (EmbeddingEngine::Ticket* const ticket : tickets) lookups.push_back(ticket->keyed[t]);
-    keyed(t)->plan_update(lookups);
+    if (keyed(t) != nullptr) of_tables.push_back(lookups[t]);
   }
-  for (const auto& table : keyed_) {
-    if (table != nullptr) table->commit_update();
+  plan_updates(tables, of_tables);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    tables[i]->commit_update();
+    // Lookups with features belong to local replicas, which resolve their own.
+    for (const auto& lookup : of_tables[i]) {
+      if (lookup->is_foreign) tables[i]->resolve(*lookup);
+    }
   }
 }
 
@@ -240,18 +247,6 @@ void EngineTables::resolve_keys(EmbeddingEngine::Ticket& ticket) const {
   take_rows(ticket);
 }
 
-// All tables end their updates, even if a callback of one of them throws.
-void EngineTables::finish_update() {
-  std::exception_ptr error;
-  for (const auto& table : keyed_) {
-    if (table == nullptr) continue;
-    try {
-      table->finish_update();
-    } catch (...) {
-      if (error == nullptr) error = std::current_exception();
-    }
-  }
-  if (error != nullptr) std::rethrow_exception(error);
-}
+void EngineTables::finish_update() { finish_updates(keyed_tables()); }
 
 }  // namespace keel::distribute

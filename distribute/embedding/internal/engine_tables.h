@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/internal/keyed_table.h>
+#include <keel/distribute/embedding/internal/keyed_rounds.h>
 #include <keel/distribute/embedding/internal/table_shard.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/update_rule.h>
@@ -30,8 +30,9 @@ class EmbeddingEngine::Ticket {
 class EngineTables {
  public:
   // Creates the shards [first_shard, first_shard + shards). Throws RuntimeError, naming the table,
-  // if there is not enough memory.
-  EngineTables(const EngineConfiguration& configuration, int first_shard, int shards);
+  // if there is not enough memory. `group` are the processes that hold the other shards.
+  EngineTables(const EngineConfiguration& configuration, int first_shard, int shards,
+               ProcessGroup* group);
 
   const EngineConfiguration& configuration() const { return configuration_; }
   size_t size() const { return configuration_.tables.size(); }
@@ -56,6 +57,11 @@ class EngineTables {
   int64_t row_limit(size_t table) const {
     return keyed_[table] == nullptr ? (*this)[table].rows : keyed_[table]->row_limit();
   }
+  // Returns the number below which the row numbers of a ticket are.
+  int64_t row_limit(size_t table, const EmbeddingEngine::Ticket& ticket) const {
+    return row_limit(table) +
+           (keyed_[table] == nullptr ? 0 : std::ssize(ticket.keyed[table]->remote));
+  }
   // The row sizes, by table.
   const std::vector<int64_t>& dims() const { return dims_; }
   // A hash of the table's name, from which the bits of stochastic rounding are derived.
@@ -74,25 +80,31 @@ class EngineTables {
   void check(const std::vector<FeatureBatch>& features, const std::vector<Tensor>& gradients,
              const std::vector<TableStep>& steps) const;
 
-  // Looks up the ids of tables for unbounded ids and replaces them by row numbers. `pending` is the
-  // number of updates that run before the one that may follow.
-  void look_up_keys(EmbeddingEngine::Ticket& ticket, bool training, size_t pending) const;
-  // Plans the updates of these tables for the lookups of all replicas, then counts and admits their
-  // ids. Throws RuntimeError, before any table has changed, if a table is full.
-  void admit_keys(std::span<EmbeddingEngine::Ticket* const> tickets);
+  // Returns the features of a ticket that belong to a table.
+  std::vector<FeatureBatch> batches_of(const EmbeddingEngine::Ticket& ticket, size_t table) const;
+  // Replaces the features of tables for unbounded ids by those of their lookups.
+  void take_rows(EmbeddingEngine::Ticket& ticket) const;
+  // Plans the updates of these tables, then counts and admits their ids. `lookups` has, by table,
+  // the lookups of all local replicas and what other processes have sent. Throws CollectiveError,
+  // before any table has changed, if a table is full. Collective over processes.
+  void admit_keys(const std::vector<KeyedLookups>& lookups);
   // Replaces the row numbers of a ticket by those that its update changes.
   void resolve_keys(EmbeddingEngine::Ticket& ticket) const;
-  // Evicts rows at the end of an update.
+  // Evicts rows at the end of an update. Collective over processes.
   void finish_update();
 
   // Groups the ids of a batch by row, for each static table that is updated, or for one table.
   void group_ids(const std::vector<FeatureBatch>& features,
                  std::vector<kernels::RowGroups>& groups) const;
   void group_ids(const std::vector<FeatureBatch>& features, size_t table,
+                 kernels::RowGroups& groups) const {
+    group_ids(features, table, row_limit(table), groups);
+  }
+  void group_ids(const std::vector<FeatureBatch>& features, size_t table, int64_t row_limit,
                  kernels::RowGroups& groups) const;
 
  private:
-  void take_rows(EmbeddingEngine::Ticket& ticket) const;
+  std::vector<KeyedTable*> keyed_tables() const;
 
   const EngineConfiguration configuration_;
   const std::string label_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unistd.h>
 
+#include <keel/distribute/embedding/internal/keyed_rounds.h>
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
 
 namespace keel::distribute {
@@ -24,8 +25,9 @@ size_t most_row_bytes(const KeyedTableOptions& options) {
 
 KeyedTable::KeyedTable(const KeyedTableOptions& options)
     : options_(options),
-      shard_(options.dim, options.slots, options.storage, most_row_bytes(options)) {
-  shard_.grow(first_key_row());
+      shard_(std::make_unique<TableShard>(options.dim, options.slots, options.storage,
+                                          most_row_bytes(options))) {
+  shard_->grow(first_key_row());
 }
 
 std::unique_ptr<KeyedTable> KeyedTable::create(const KeyedTableOptions& options) {
@@ -40,24 +42,53 @@ void KeyedTable::set_initial_rows(InitialRows rows) {
   std::vector<float> row(options_.dim);
   for (int64_t i = 0; i < options_.dynamic.not_admitted.fallback_rows(); ++i) {
     initial_->fill_fallback(i, row);
-    shard_.reset(1 + i, row.data());
+    shard_->reset(1 + i, row.data());
   }
 }
 
-std::shared_ptr<KeyedLookup> KeyedTable::look_up(std::span<const FeatureBatch> features,
-                                                 bool training, int64_t update) const {
+void KeyedTable::check_type(std::span<const FeatureBatch> features) const {
   const bool strings = options_.dynamic.key == KeyType::kString;
   for (const FeatureBatch& feature : features) {
     if (feature.ids.dtype() == (strings ? DType::kString : DType::kInt64)) continue;
     throw TypeError("TPUEmbedding: the ids of table '", options_.name, "' must be ",
                     strings ? "strings" : "int64", ", received ", feature.ids.dtype());
   }
-  std::shared_ptr<KeyedLookup> out = look_up_keys(features, training, update);
-  if (!training) {
-    inference_looked_up_ += out->hits + out->not_admitted;
-    inference_hits_ += out->hits;
+}
+
+std::shared_ptr<KeyedLookup> KeyedTable::look_up(std::span<const FeatureBatch> features,
+                                                 bool training, int64_t update) const {
+  const std::shared_ptr<KeyedLookup> out = begin_lookup(features, training, update);
+  KeyedPeers::Messages replies;
+  if (!peers().alone()) {
+    std::vector<MessageWriter> requests(peers().size()), answers(peers().size());
+    write_requests(*out, requests);
+    const auto received = peers().exchange("lookup of ids", requests);
+    for (int p = 0; p < peers().size(); ++p) {
+      MessageReader request{Bytes(received[p])};
+      if (p != peers().rank()) answer(request, training, update, answers[p]);
+    }
+    replies = peers().exchange("rows looked up", answers);
   }
+  std::vector<MessageReader> readers = readers_of(replies);
+  finish_lookup(*out, features, readers);
+  if (!training) count_inference(*out);
   return out;
+}
+
+void KeyedTable::count_inference(const KeyedLookup& lookup) const {
+  inference_looked_up_ += lookup.hits + lookup.not_admitted;
+  inference_hits_ += lookup.hits;
+}
+
+void KeyedTable::plan_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) {
+  KeyedTable* const table = this;
+  const KeyedLookups copy(lookups.begin(), lookups.end());
+  plan_updates({&table, 1}, {&copy, 1});
+}
+
+void KeyedTable::finish_update() {
+  KeyedTable* const table = this;
+  finish_updates({&table, 1});
 }
 
 void KeyedTable::set_clock(int64_t clock) {
@@ -96,7 +127,7 @@ int64_t KeyedTable::next_version() {
 
 double KeyedTable::norm(int64_t row) const {
   std::vector<float> values(options_.dim);
-  shard_.read(0, row, values.data());
+  shard_->read(0, row, values.data());
   double sum = 0;
   for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
   return std::sqrt(sum);

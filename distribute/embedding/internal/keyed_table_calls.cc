@@ -18,16 +18,6 @@ std::span<const Key> KeyedTableOf<Key>::elements(const Tensor& keys, const char*
 }
 
 template <class Key>
-uint32_t KeyedTableOf<Key>::position_of(const Key& key, const char* caller) const {
-  const uint32_t position = directory_.find(key);
-  if (position == KeyIndex::kNone) {
-    throw ValueError(caller, ": table '", options_.name, "' has no row for id ", key,
-                     "; check contains() first");
-  }
-  return position;
-}
-
-template <class Key>
 Tensor KeyedTableOf<Key>::key_tensor(const KeyDirectory<Key>& of,
                                      std::span<const uint32_t> positions) const {
   std::vector<Key> out;
@@ -41,14 +31,14 @@ Tensor KeyedTableOf<Key>::rows_at(int part, std::span<const uint32_t> positions)
   Tensor out = Tensor::uninitialized({std::ssize(positions), options_.dim}, DType::kFloat32);
   float* to = out.template mutable_data<float>().data();
   for (const uint32_t position : positions) {
-    shard_.read(part, first_key_row() + position, to);
+    shard_->read(part, first_key_row() + position, to);
     to += options_.dim;
   }
   return out;
 }
 
 template <class Key>
-DynamicTableStatistics KeyedTableOf<Key>::statistics() const {
+DynamicTableStatistics KeyedTableOf<Key>::local_statistics() const {
   DynamicTableStatistics out = statistics_;
   out.inference_looked_up = inference_looked_up_;
   out.inference_hits = inference_hits_;
@@ -58,8 +48,47 @@ DynamicTableStatistics KeyedTableOf<Key>::statistics() const {
 }
 
 template <class Key>
+DynamicTableStatistics KeyedTableOf<Key>::statistics() const {
+  using S = DynamicTableStatistics;
+  DynamicTableStatistics out = local_statistics();
+  if (peers().alone()) return out;
+  MessageWriter mine;
+  mine.put(out);
+  const auto messages = peers().all_gather("statistics of a dynamic table", mine);
+  for (int p = 0; p < peers().size(); ++p) {
+    if (p == peers().rank()) continue;
+    MessageReader reader{Bytes(messages[p])};
+    const S of_process = reader.get<S>();
+    for (const auto counter :
+         {&S::looked_up, &S::hits, &S::fresh, &S::not_admitted, &S::admitted, &S::assigned,
+          &S::refused, &S::dropped_gradients, &S::evicted_ttl, &S::evicted_norm,
+          &S::evicted_capacity, &S::pruned, &S::erased, &S::inference_looked_up, &S::inference_hits,
+          &S::size, &S::pending}) {
+      out.*counter += of_process.*counter;
+    }
+  }
+  return out;
+}
+
+template <class Key>
+int64_t KeyedTableOf<Key>::sum_of_all(int64_t mine) const {
+  if (peers().alone()) return mine;
+  MessageWriter message;
+  message.put(mine);
+  int64_t out = 0;
+  const auto messages = peers().all_gather("sizes of a dynamic table", message);
+  for (MessageReader& reader : readers_of(messages)) out += reader.get<int64_t>();
+  return out;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::refresh_size() {
+  size_of_all_ = sum_of_all(directory_.size());
+}
+
+template <class Key>
 DynamicTableMemory KeyedTableOf<Key>::memory() const {
-  return {.rows = shard_.bytes(),
+  return {.rows = shard_->bytes(),
           .index = directory_.bytes(),
           .pending = filter_.pending().bytes(),
           .sketch = filter_.sketch() ? std::ssize(filter_.sketch()->cells()) : 0};
@@ -67,7 +96,18 @@ DynamicTableMemory KeyedTableOf<Key>::memory() const {
 
 template <class Key>
 Tensor KeyedTableOf<Key>::keys() const {
-  return key_tensor(directory_, directory_.sorted());
+  const Tensor here = key_tensor(directory_, directory_.sorted());
+  if (peers().alone()) return here;
+  MessageWriter mine;
+  mine.put(here.size());
+  for (const Key& key : here.data<Key>()) mine.put(key);
+  std::vector<Key> out;
+  const auto messages = peers().all_gather("keys of a dynamic table", mine);
+  for (MessageReader& reader : readers_of(messages)) {
+    for (auto n = reader.get<int64_t>(); n > 0; --n) out.push_back(reader.get<Key>());
+  }
+  std::ranges::sort(out);
+  return Tensor::from(out, {std::ssize(out)});
 }
 
 template <class Key>
@@ -76,15 +116,53 @@ std::vector<char> KeyedTableOf<Key>::contains(const Tensor& keys) const {
   for (const Key& key : elements(keys, "contains")) {
     out.push_back(directory_.find(key) == KeyIndex::kNone ? 0 : 1);
   }
+  if (peers().alone()) return out;
+  MessageWriter mine;
+  mine.put_all(std::span<const char>(out));
+  std::vector<char> of_process(out.size());
+  const auto messages = peers().all_gather("contains", mine);
+  for (MessageReader& reader : readers_of(messages)) {
+    reader.get_all(std::span<char>(of_process));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(out[i] | of_process[i]);
+  }
   return out;
 }
 
 template <class Key>
 Tensor KeyedTableOf<Key>::read(int part, const Tensor& keys) const {
   const char* const caller = part == 0 ? "rows" : "slots";
+  const std::span<const Key> ids = elements(keys, caller);
+  const std::vector<char> present = contains(keys);
+  const auto absent = std::ranges::find(present, 0) - present.begin();
+  if (absent < std::ssize(present)) {
+    throw ValueError(caller, ": table '", options_.name, "' has no row for id ", ids[absent],
+                     "; check contains() first");
+  }
+  return read_of_all(part, ids, caller);
+}
+
+// Each process sends the rows of the keys that it owns, in the order of the keys.
+template <class Key>
+Tensor KeyedTableOf<Key>::read_of_all(int part, std::span<const Key> keys,
+                                      const char* caller) const {
   std::vector<uint32_t> positions;
-  for (const Key& key : elements(keys, caller)) positions.push_back(position_of(key, caller));
-  return rows_at(part, positions);
+  for (const Key& key : keys) {
+    const uint32_t position = directory_.find(key);
+    if (position != KeyIndex::kNone) positions.push_back(position);
+  }
+  Tensor here = rows_at(part, positions);
+  if (peers().alone()) return here;
+  MessageWriter mine;
+  mine.put_all(here.data<float>());
+  const auto messages = peers().all_gather(caller, mine);
+  std::vector<MessageReader> readers = readers_of(messages);
+  Tensor out = Tensor::uninitialized({std::ssize(keys), options_.dim}, DType::kFloat32);
+  std::span<float> rest = out.template mutable_data<float>();
+  for (const Key& key : keys) {
+    readers[peers().owner(key_hash(key))].get_all(rest.first(options_.dim));
+    rest = rest.subspan(options_.dim);
+  }
+  return out;
 }
 
 template <class Key>
@@ -93,9 +171,20 @@ DynamicKeyInfo KeyedTableOf<Key>::info(const Tensor& key) const {
   if (keys.size() != 1) throw ValueError("info: requires one id, received ", keys.size());
   const uint64_t hash = key_hash(keys[0]);
   const uint32_t position = directory_.find(keys[0], hash);
-  if (position == KeyIndex::kNone) return {.pending_count = filter_.count(keys[0], hash)};
-  const KeyUse& use = directory_.use(position);
-  return {.admitted = true, .count = use.count, .last = use.last, .born = use.born};
+  DynamicKeyInfo out = {.pending_count = filter_.count(keys[0], hash)};
+  if (position != KeyIndex::kNone) {
+    const KeyUse use = directory_.use(position);
+    out = {.admitted = true, .count = use.count, .last = use.last, .born = use.born};
+  }
+  if (!peers().alone()) {
+    MessageWriter mine;
+    mine.put(out);
+    const auto messages = peers().all_gather("info", mine);
+    MessageReader of_owner{Bytes(messages[peers().owner(hash)])};
+    out = of_owner.get<DynamicKeyInfo>();
+  }
+  out.owner = owner_of_key_shard(key_shard(hash), peers().hosts());
+  return out;
 }
 
 template <class Key>
@@ -114,18 +203,24 @@ void KeyedTableOf<Key>::assign_rows(const Tensor& keys, const Tensor& values) {
       throw ValueError("assign_rows: id ", key, " of table '", options_.name,
                        "' is repeated; pass each id once");
     }
-    if (directory_.find(key) == KeyIndex::kNone) ++added;
+    const uint64_t hash = key_hash(key);
+    if (peers().owns(hash) && directory_.find(key, hash) == KeyIndex::kNone) ++added;
   }
+  // A key that another process owns has no row here.
   const int64_t capacity = options_.dynamic.capacity;
-  if (capacity > 0 && directory_.size() + added > capacity) {
+  refresh_size();
+  added = sum_of_all(added);
+  if (capacity > 0 && size() + added > capacity) {
     throw ValueError("assign_rows: table '", options_.name, "' with capacity ", capacity, " and ",
-                     directory_.size(), " rows has no room for ", added,
+                     size(), " rows has no room for ", added,
                      " more; increase capacity or erase rows");
   }
   const int64_t now = time_between_updates();
   const float* row = values.data<float>().data();
-  for (const Key& key : ids) {
+  for (size_t i = 0; i < ids.size(); ++i, row += options_.dim) {
+    const Key& key = ids[i];
     const uint64_t hash = key_hash(key);
+    if (!peers().owns(hash)) continue;
     uint32_t position = directory_.find(key, hash);
     if (position == KeyIndex::kNone) {
       filter_.take(key, hash);
@@ -133,9 +228,9 @@ void KeyedTableOf<Key>::assign_rows(const Tensor& keys, const Tensor& values) {
                                        first_key_row());
       ++statistics_.assigned;
     }
-    shard_.write(0, first_key_row() + position, row);
-    row += options_.dim;
+    shard_->write(0, first_key_row() + position, row);
   }
+  refresh_size();
   version_ = next_version();
 }
 
@@ -152,9 +247,10 @@ void KeyedTableOf<Key>::erase(const Tensor& keys) {
     if (position != KeyIndex::kNone) positions.push_back(position);
   }
   remove(positions, EvictionReason::kErased, statistics_.erased);
+  refresh_size();
   version_ = next_version();
   const auto overwrite = [&] {
-    for (const uint32_t position : positions) shard_.clear(first_key_row() + position);
+    for (const uint32_t position : positions) shard_->clear(first_key_row() + position);
   };
   try {
     report_removed();
@@ -181,11 +277,12 @@ int64_t KeyedTableOf<Key>::prune(const PruneOptions& options) {
     });
     remove_some(rare);
   }
-  if (options.max_rows >= 0 && directory_.size() > options.max_rows) {
-    remove_some(directory_.lowest(directory_.size() - options.max_rows, rank()));
+  if (options.max_rows >= 0) {
+    remove_lowest(options.max_rows, EvictionReason::kPruned, &DynamicTableStatistics::pruned);
   }
+  refresh_size();
   version_ = next_version();
-  const int64_t removed = before - directory_.size();
+  const int64_t removed = sum_of_all(before - directory_.size());
   report_removed();
   return removed;
 }
@@ -196,6 +293,8 @@ int64_t KeyedTableOf<Key>::prune(const PruneOptions& options) {
                                                 std::span<const uint32_t>) const;              \
   template Tensor KeyedTableOf<Key>::rows_at(int, std::span<const uint32_t>) const;            \
   template DynamicTableStatistics KeyedTableOf<Key>::statistics() const;                       \
+  template int64_t KeyedTableOf<Key>::sum_of_all(int64_t) const;                               \
+  template void KeyedTableOf<Key>::refresh_size();                                             \
   template DynamicTableMemory KeyedTableOf<Key>::memory() const;                               \
   template Tensor KeyedTableOf<Key>::keys() const;                                             \
   template std::vector<char> KeyedTableOf<Key>::contains(const Tensor&) const;                 \

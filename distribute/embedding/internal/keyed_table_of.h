@@ -19,10 +19,23 @@ class KeyedTableOf final : public KeyedTable {
 
   int64_t row_limit() const override { return first_key_row() + directory_.limit(); }
   bool is_row(int64_t row) const override;
-  void plan_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) override;
+  std::shared_ptr<KeyedLookup> begin_lookup(std::span<const FeatureBatch> features, bool training,
+                                            int64_t update) const override;
+  void write_requests(const KeyedLookup& lookup, std::span<MessageWriter> messages) const override;
+  void answer(MessageReader& request, bool training, int64_t update,
+              MessageWriter& reply) const override;
+  void finish_lookup(KeyedLookup& lookup, std::span<const FeatureBatch> features,
+                     std::span<MessageReader> replies) const override;
+  void write_uses(const KeyedLookup& lookup, std::span<MessageWriter> messages) const override;
+  std::shared_ptr<KeyedLookup> read_uses(MessageReader& message) const override;
+  void prepare_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) override;
   void commit_update() override;
   void resolve(KeyedLookup& lookup) const override;
-  void finish_update() override;
+  void begin_finish() override;
+  void end_finish() override;
+  bool takes_part(KeyedRound round) const override;
+  void write(KeyedRound round, MessageWriter& message) const override;
+  void read(KeyedRound round, std::span<MessageReader> messages) override;
 
   DynamicTableStatistics statistics() const override;
   DynamicTableMemory memory() const override;
@@ -40,6 +53,7 @@ class KeyedTableOf final : public KeyedTable {
   // What a lookup found for a key: a row number, or one of these.
   static constexpr int64_t kFresh = -1;
   static constexpr int64_t kIgnored = -2;
+  static constexpr int64_t kRemote = -3;  // a row of another process, in Lookup::reads
   // A distinct key of a lookup.
   struct Entry {
     int64_t found = 0;  // row number, kFresh or kIgnored
@@ -66,6 +80,7 @@ class KeyedTableOf final : public KeyedTable {
     std::vector<std::shared_ptr<KeyedLookup>> lookups;
     std::vector<Absent> absent;
     int64_t refused = 0;
+    int64_t room = -1;  // >= 0: fewer keys fit than qualify in all processes
   };
   // A row that has been removed. Its memory still holds it.
   struct Removed {
@@ -76,17 +91,29 @@ class KeyedTableOf final : public KeyedTable {
   };
 
   // lookup
-  std::shared_ptr<KeyedLookup> look_up_keys(std::span<const FeatureBatch> features, bool training,
-                                            int64_t update) const override;
   void find_entries(Lookup& lookup, bool training, int64_t update) const;
+  int64_t found_of(const Key& key, uint64_t hash, uint32_t position, bool training,
+                   int64_t update) const;
+  void count_found(Lookup& lookup) const;
+  void give_row(Lookup& lookup, size_t entry, std::span<const float> row) const;
   void replace_keys(Lookup& lookup, std::span<const FeatureBatch> features) const;
   int64_t miss_row(const Key& key) const;
   bool has_room() const;
+  // The number of rows in all processes.
+  int64_t size() const { return peers().alone() ? directory_.size() : size_of_all_; }
 
   // update
   Plan merge(std::span<const std::shared_ptr<KeyedLookup>> lookups) const;
-  void choose_admitted(Plan& plan) const;
-  [[noreturn]] void throw_full(const Plan& plan, int64_t candidates, int64_t room) const;
+  std::vector<Absent*> candidates(Plan& plan) const;
+  bool is_bounded() const;
+  int64_t count_of(const Absent& absent) const {
+    return filter_.count(absent.key, absent.hash) + absent.count;
+  }
+  void read_plans(std::span<MessageReader> messages);
+  void write_choice(MessageWriter& message) const;
+  void read_choices(std::span<MessageReader> messages);
+  [[noreturn]] void throw_full(const Key& smallest, int64_t candidates, int64_t room) const;
+  void count_uses(std::span<const Entry> entries, int64_t now);
   void admit(Absent& absent, int64_t now);
   int64_t create_row(const Key& key, uint64_t hash, const KeyUse& use);
 
@@ -98,14 +125,34 @@ class KeyedTableOf final : public KeyedTable {
   void remove(std::span<const uint32_t> positions, EvictionReason reason, int64_t& counter);
   // Calls the callbacks with the rows removed since the last call.
   void report_removed();
+  void read_sizes(std::span<MessageReader> messages);
+  void write_lowest(const KeyDirectory<Key>& of, int64_t n, KeyRank rank,
+                    MessageWriter& message) const;
+  std::vector<uint32_t> read_lowest(const KeyDirectory<Key>& of, int64_t n, KeyRank rank,
+                                    std::span<MessageReader> messages) const;
+  // Removes the lowest ranks of all processes until `most` rows remain.
+  void remove_lowest(int64_t most, EvictionReason reason,
+                     int64_t DynamicTableStatistics::* counter);
 
   // calls
   Tensor key_tensor(const KeyDirectory<Key>& of, std::span<const uint32_t> positions) const;
   Tensor rows_at(int part, std::span<const uint32_t> positions) const;
-  uint32_t position_of(const Key& key, const char* caller) const;
+  Tensor read_of_all(int part, std::span<const Key> keys, const char* caller) const;
   void check_distinct(const Tensor& keys) const;
-  void restore_keys(const DynamicTableState& state);
+  int64_t sum_of_all(int64_t mine) const;
+  void refresh_size();
   std::span<const Key> elements(const Tensor& keys, const char* caller) const;
+  DynamicTableStatistics local_statistics() const;
+
+  // checkpoints
+  DynamicTableState local_state() const;
+  DynamicTableState owned_part(const DynamicTableState& state) const;
+  void check_restorable(const DynamicTableState& state) const;
+  void restore_owned(const DynamicTableState& state);
+  void restore_keys(const DynamicTableState& state);
+  void restore_filter(const DynamicTableState& state);
+  void take_over(KeyedTableOf& other);
+  void set_rounding_numbers();
 
   KeyDirectory<Key> directory_;
   AdmissionFilter<Key> filter_;
@@ -114,6 +161,12 @@ class KeyedTableOf final : public KeyedTable {
   std::optional<Plan> plan_;
   std::vector<uint32_t> admitted_;  // positions of the keys that the current update has admitted
   std::vector<Removed> removed_;    // for callbacks; empty if there are none
+  int64_t size_of_all_ = 0;         // with several processes: of all of them
+  // Of the current eviction: the rows and pending keys of all processes that are too many, and why
+  // the rows are removed.
+  int64_t excess_ = 0, excess_pending_ = 0;
+  EvictionReason reason_ = EvictionReason::kCapacity;
+  int64_t DynamicTableStatistics::* counter_ = &DynamicTableStatistics::evicted_capacity;
 };
 
 }  // namespace keel::distribute

@@ -25,7 +25,7 @@ const float* row_of(const Tensor& rows, int64_t row) {
 }  // namespace
 
 template <class Key>
-DynamicTableState KeyedTableOf<Key>::state() const {
+DynamicTableState KeyedTableOf<Key>::local_state() const {
   const std::vector<uint32_t> positions = directory_.sorted();
   const KeyDirectory<Key>& pending = filter_.pending();
   const std::vector<uint32_t> waiting = pending.sorted();
@@ -40,7 +40,7 @@ DynamicTableState KeyedTableOf<Key>::state() const {
                            .pending_last = int64_field(pending, waiting, &KeyUse::last),
                            .fallback = {},
                            .fallback_slots = {},
-                           .statistics = statistics(),
+                           .statistics = local_statistics(),
                            .clock = clock_,
                            .stream = initial_->stream()};
   if (filter_.sketch()) out.sketch = filter_.sketch()->cells();
@@ -48,7 +48,7 @@ DynamicTableState KeyedTableOf<Key>::state() const {
     Tensor fallback = Tensor::uninitialized({first_key_row() - 1, options_.dim}, DType::kFloat32);
     float* to = fallback.template mutable_data<float>().data();
     for (int64_t row = 1; row < first_key_row(); ++row, to += options_.dim) {
-      shard_.read(part, row, to);
+      shard_->read(part, row, to);
     }
     if (part == 0) {
       out.fallback = std::move(fallback);
@@ -64,11 +64,11 @@ DynamicTableState KeyedTableOf<Key>::state() const {
 // Sets a row from row `index` of saved values. Slots that were not saved keep their initial values.
 void KeyedTable::write_parts(int64_t row, int64_t index, const Tensor& rows,
                              const std::map<std::string, Tensor>& slots) {
-  shard_.write(0, row, row_of(rows, index));
+  shard_->write(0, row, row_of(rows, index));
   for (size_t slot = 0; slot < options_.slots.size(); ++slot) {
     const auto found = slots.find(options_.slots[slot].name);
     if (found == slots.end()) continue;
-    shard_.write(static_cast<int>(slot) + 1, row, row_of(found->second, index));
+    shard_->write(static_cast<int>(slot) + 1, row, row_of(found->second, index));
   }
 }
 
@@ -142,7 +142,6 @@ void KeyedTableOf<Key>::restore_keys(const DynamicTableState& state) {
   const auto keys = state.keys.data<Key>();
   const auto count = state.count.data<int64_t>(), last = state.last.data<int64_t>(),
              born = state.born.data<int64_t>();
-  directory_.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     const int64_t row =
@@ -153,21 +152,7 @@ void KeyedTableOf<Key>::restore_keys(const DynamicTableState& state) {
 }
 
 template <class Key>
-void KeyedTableOf<Key>::restore(const DynamicTableState& state) {
-  check_not_in_callback("restore");
-  check_state(state);
-  check_distinct(state.keys);
-  check_distinct(state.pending_keys);
-  const int64_t capacity = options_.dynamic.capacity;
-  const int64_t excess = capacity == 0 ? 0 : state.keys.size() - capacity;
-  if (excess > 0 && options_.dynamic.eviction.policy == Eviction::Policy::kNone) {
-    throw ValueError("restore: ", state.keys.size(), " rows do not fit into table '", options_.name,
-                     "' with capacity ", capacity,
-                     " and no eviction policy; increase capacity or set Eviction::lru or lfu");
-  }
-  initial_->set_stream(state.stream);
-  restore_keys(state);
-  filter_ = AdmissionFilter<Key>(options_.dynamic.admission);
+void KeyedTableOf<Key>::restore_filter(const DynamicTableState& state) {
   if (options_.dynamic.admission.kind == Admission::Kind::kCount) {
     const auto keys = state.pending_keys.data<Key>();
     const auto count = state.pending_count.data<int64_t>(),
@@ -178,29 +163,85 @@ void KeyedTableOf<Key>::restore(const DynamicTableState& state) {
   if (filter_.sketch() && filter_.sketch()->cells().size() == state.sketch.size()) {
     filter_.sketch()->restore(state.sketch);
   }
+}
+
+// Fills an empty table.
+template <class Key>
+void KeyedTableOf<Key>::restore_owned(const DynamicTableState& state) {
+  restore_keys(state);
+  restore_filter(state);
   if (state.fallback.dim(0) == first_key_row() - 1) {
     for (int64_t row = 1; row < first_key_row(); ++row) {
       write_parts(row, row - 1, state.fallback, state.fallback_slots);
     }
-  } else {
-    set_initial_rows(*initial_);
   }
   statistics_ = state.statistics;
   inference_looked_up_ = state.statistics.inference_looked_up;
   inference_hits_ = state.statistics.inference_hits;
   clock_ = state.clock;
-  if (excess > 0) {
-    remove(directory_.lowest(excess, rank()), EvictionReason::kCapacity,
-           statistics_.evicted_capacity);
+}
+
+template <class Key>
+void KeyedTableOf<Key>::check_restorable(const DynamicTableState& state) const {
+  check_state(state);
+  check_distinct(state.keys);
+  check_distinct(state.pending_keys);
+  const int64_t capacity = options_.dynamic.capacity;
+  if (capacity > 0 && state.keys.size() > capacity &&
+      options_.dynamic.eviction.policy == Eviction::Policy::kNone) {
+    throw ValueError("restore: ", state.keys.size(), " rows do not fit into table '", options_.name,
+                     "' with capacity ", capacity,
+                     " and no eviction policy; increase capacity or set Eviction::lru or lfu");
   }
-  version_ = next_version();
+}
+
+// Fills another table and takes over its parts, so that a failure leaves this one unchanged.
+template <class Key>
+void KeyedTableOf<Key>::restore(const DynamicTableState& state) {
+  check_not_in_callback("restore");
+  check_restorable(state);
+  KeyedTableOf restored(options_);
+  restored.shard_->set_initial_slots(shard_->initial_slots());
+  InitialRows initial = *initial_;
+  initial.set_stream(state.stream);
+  restored.set_initial_rows(std::move(initial));
+  restored.restore_owned(peers().alone() ? state : owned_part(state));
+  restored.callbacks_ = callbacks_;
+  const int64_t capacity = options_.dynamic.capacity;
+  restored.refresh_size();
+  if (capacity > 0 && state.keys.size() > capacity) {
+    restored.remove_lowest(capacity, EvictionReason::kCapacity,
+                           &DynamicTableStatistics::evicted_capacity);
+  }
+  take_over(restored);
   report_removed();
 }
 
-#define KEEL_INSTANTIATE(Key)                                              \
-  template DynamicTableState KeyedTableOf<Key>::state() const;             \
-  template void KeyedTableOf<Key>::restore_keys(const DynamicTableState&); \
-  template void KeyedTableOf<Key>::check_distinct(const Tensor&) const;    \
+template <class Key>
+void KeyedTableOf<Key>::take_over(KeyedTableOf& other) {
+  std::swap(directory_, other.directory_);
+  std::swap(filter_, other.filter_);
+  std::swap(shard_, other.shard_);
+  std::swap(initial_, other.initial_);
+  std::swap(removed_, other.removed_);
+  set_rounding_numbers();
+  statistics_ = other.statistics_;
+  inference_looked_up_ = other.inference_looked_up_.load();
+  inference_hits_ = other.inference_hits_.load();
+  clock_ = other.clock_;
+  size_of_all_ = other.size_of_all_;
+  plan_.reset();
+  version_ = next_version();
+}
+
+#define KEEL_INSTANTIATE(Key)                                                        \
+  template DynamicTableState KeyedTableOf<Key>::local_state() const;                 \
+  template void KeyedTableOf<Key>::restore_keys(const DynamicTableState&);           \
+  template void KeyedTableOf<Key>::restore_filter(const DynamicTableState&);         \
+  template void KeyedTableOf<Key>::restore_owned(const DynamicTableState&);          \
+  template void KeyedTableOf<Key>::check_distinct(const Tensor&) const;              \
+  template void KeyedTableOf<Key>::check_restorable(const DynamicTableState&) const; \
+  template void KeyedTableOf<Key>::take_over(KeyedTableOf<Key>&);                    \
   template void KeyedTableOf<Key>::restore(const DynamicTableState&);
 KEEL_INSTANTIATE(int64_t)
 KEEL_INSTANTIATE(std::string)

@@ -12,7 +12,12 @@ template <class Key>
 KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions& options)
     : KeyedTable(options), filter_(options.dynamic.admission) {
   if (options.dynamic.eviction.options.ttl > 0) directory_.track_expiry();
-  shard_.set_rounding_numbers([this](int64_t row) {
+  set_rounding_numbers();
+}
+
+template <class Key>
+void KeyedTableOf<Key>::set_rounding_numbers() {
+  shard_->set_rounding_numbers([this](int64_t row) {
     return row < first_key_row() ? kernels::mixed_key(2, static_cast<uint64_t>(row - 1))
                                  : stream_key(directory_.key(row - first_key_row()));
   });
@@ -40,6 +45,10 @@ typename KeyedTableOf<Key>::Plan KeyedTableOf<Key>::merge(
       Entry& entry = lookup.entries[i];
       const Key& key = lookup.distinct.key(i);
       const uint64_t hash = lookup.distinct.hash(i);
+      if (!peers().owns(hash)) {
+        entry.now = -1;  // is counted by its owner
+        continue;
+      }
       const bool was_hit = entry.found >= first_key_row();
       if (was_hit && !is_stale) {
         entry.now = entry.found - first_key_row();
@@ -63,61 +72,45 @@ typename KeyedTableOf<Key>::Plan KeyedTableOf<Key>::merge(
 }
 
 template <class Key>
-void KeyedTableOf<Key>::throw_full(const Plan& plan, int64_t candidates, int64_t room) const {
-  const Key* smallest = nullptr;
-  for (const Absent& absent : plan.absent) {
-    if (absent.qualifies && (smallest == nullptr || absent.key < *smallest)) smallest = &absent.key;
-  }
-  throw RuntimeError("TPUEmbedding: table '", options_.name, "' with capacity ",
-                     options_.dynamic.capacity, " has room for ", room, " rows, but ", candidates,
-                     " new ids qualify, the smallest of which is ", *smallest,
-                     "; increase capacity, set eviction to Eviction::lru or lfu, or set on_full to "
-                     "OnFull::kRefuse");
+bool KeyedTableOf<Key>::is_bounded() const {
+  return options_.dynamic.capacity > 0 &&
+         options_.dynamic.eviction.policy == Eviction::Policy::kNone;
 }
 
-// Decides which keys are admitted.
+// Returns the keys of this process that qualify.
 template <class Key>
-void KeyedTableOf<Key>::choose_admitted(Plan& plan) const {
-  std::vector<Absent*> candidates;
+auto KeyedTableOf<Key>::candidates(Plan& plan) const -> std::vector<Absent*> {
+  std::vector<Absent*> out;
+  for (Absent& absent : plan.absent) {
+    if (absent.qualifies) out.push_back(&absent);
+  }
+  return out;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::prepare_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) {
+  plan_.reset();
+  Plan plan = merge(lookups);
+  int64_t admitted = 0;
   for (Absent& absent : plan.absent) {
     absent.qualifies = filter_.qualifies(absent.key, absent.hash, statistics_.updates, *initial_);
     absent.admitted = absent.qualifies;
-    if (absent.qualifies) candidates.push_back(&absent);
+    admitted += absent.admitted ? 1 : 0;
   }
-  const DynamicVocabulary& dynamic = options_.dynamic;
-  if (dynamic.capacity == 0 || dynamic.eviction.policy != Eviction::Policy::kNone) return;
-  const int64_t room = std::max<int64_t>(0, dynamic.capacity - directory_.size());
-  if (std::ssize(candidates) <= room) return;
-  if (dynamic.on_full == OnFull::kError) throw_full(plan, std::ssize(candidates), room);
-  const auto count_of = [&](const Absent& absent) {
-    return filter_.count(absent.key, absent.hash) + absent.count;
-  };
-  std::ranges::nth_element(candidates, candidates.begin() + room,
-                           [&](const Absent* a, const Absent* b) {
-                             const int64_t x = -count_of(*a), y = -count_of(*b);
-                             return std::tie(x, a->key) < std::tie(y, b->key);
-                           });
-  for (auto i = candidates.begin() + room; i != candidates.end(); ++i) (*i)->admitted = false;
-  plan.refused = std::ssize(candidates) - room;
-}
-
-template <class Key>
-void KeyedTableOf<Key>::plan_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) {
-  plan_.reset();
-  Plan plan = merge(lookups);
-  choose_admitted(plan);
-  shard_.grow(row_limit() +
-              std::ranges::count_if(plan.absent, [](const Absent& a) { return a.admitted; }));
+  if (is_bounded()) {
+    admitted = std::min(admitted, std::max<int64_t>(0, options_.dynamic.capacity - size()));
+  }
+  shard_->grow(row_limit() + admitted);
   plan_ = std::move(plan);
 }
 
 template <class Key>
 int64_t KeyedTableOf<Key>::create_row(const Key& key, uint64_t hash, const KeyUse& use) {
-  shard_.grow(row_limit() + 1);
+  shard_->grow(row_limit() + 1);
   const int64_t row = first_key_row() + directory_.add(key, hash, use);
   std::vector<float> initial(options_.dim);
   initial_->fill(key, initial);
-  shard_.reset(row, initial.data());
+  shard_->reset(row, initial.data());
   return row;
 }
 
@@ -132,19 +125,29 @@ void KeyedTableOf<Key>::admit(Absent& absent, int64_t now) {
 }
 
 template <class Key>
+void KeyedTableOf<Key>::count_uses(std::span<const Entry> entries, int64_t now) {
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (i + kAhead < entries.size() && entries[i + kAhead].now >= 0) {
+      directory_.prefetch_use(entries[i + kAhead].now);
+    }
+    if (entries[i].now >= 0) directory_.add_use(entries[i].now, entries[i].count, now);
+  }
+}
+
+template <class Key>
 void KeyedTableOf<Key>::commit_update() {
   const int64_t now = time_of_update();
   admitted_.clear();
   for (const auto& one : plan_->lookups) {
     const auto& lookup = static_cast<const Lookup&>(*one);
-    for (const Entry& entry : lookup.entries) {
-      if (entry.now >= 0) directory_.use(entry.now).add(entry.count, now);
-    }
+    count_uses(lookup.entries, now);
     statistics_.looked_up += lookup.hits + lookup.fresh + lookup.not_admitted;
     statistics_.hits += lookup.hits;
     statistics_.fresh += lookup.fresh;
     statistics_.not_admitted += lookup.not_admitted;
   }
+  // The processes that own keys count them; each counts the lookups of its own replicas.
   for (Absent& absent : plan_->absent) {
     if (absent.admitted) {
       admit(absent, now);
@@ -159,17 +162,26 @@ void KeyedTableOf<Key>::commit_update() {
 template <class Key>
 void KeyedTableOf<Key>::resolve(KeyedLookup& of) const {
   auto& lookup = static_cast<Lookup&>(of);
-  if (lookup.version == version_ && lookup.fresh == 0) return;  // the rows that were read
+  // If all keys have rows here, their numbers are those of the rows that were read.
+  if (lookup.version == version_ && lookup.fresh == 0 && lookup.remote.empty()) return;
   std::vector<int64_t>& target = lookup.targets;
   target.resize(lookup.entries.size());
   for (size_t i = 0; i < target.size(); ++i) {
     const auto [found, count, now] = lookup.entries[i];
     if (found == kIgnored) {
       target[i] = 0;
-    } else if (found != kFresh && found < first_key_row()) {
+    } else if (found >= 0 && found < first_key_row()) {
       target[i] = found;  // row 0 or a fallback row
+    } else if (!peers().owns(lookup.distinct.hash(i))) {
+      target[i] = 0;  // set below
     } else {
       target[i] = now >= 0 ? first_key_row() + now : plan_->absent[-1 - now].row;
+    }
+  }
+  for (size_t i = 0; i < lookup.remote.size(); ++i) {
+    const int64_t found = lookup.entries[lookup.remote[i]].found;
+    if (found == kFresh || found == kRemote) {
+      target[lookup.remote[i]] = row_limit() + static_cast<int64_t>(i);
     }
   }
   for (size_t f = 0; f < lookup.features.size(); ++f) {
@@ -245,7 +257,7 @@ void KeyedTableOf<Key>::report_removed() {
     Tensor values = Tensor::uninitialized({std::ssize(removed), options_.dim}, DType::kFloat32);
     float* to = values.template mutable_data<float>().data();
     for (size_t i = 0; i < removed.size(); ++i) {
-      shard_.read(part, removed[i].row, to + static_cast<int64_t>(i) * options_.dim);
+      shard_->read(part, removed[i].row, to + static_cast<int64_t>(i) * options_.dim);
     }
     if (part == 0) {
       out.rows = std::move(values);
@@ -257,12 +269,10 @@ void KeyedTableOf<Key>::report_removed() {
 }
 
 template <class Key>
-void KeyedTableOf<Key>::finish_update() {
-  const DynamicVocabulary& dynamic = options_.dynamic;
-  const EvictionOptions& options = dynamic.eviction.options;
+void KeyedTableOf<Key>::begin_finish() {
+  const EvictionOptions& options = options_.dynamic.eviction.options;
   const int64_t now = time_of_update();
-  const int64_t ended = statistics_.updates + 1;
-  if (ended % options.interval == 0) {
+  if ((statistics_.updates + 1) % options.interval == 0) {
     if (options.ttl > 0) {
       remove(directory_.take_expired(now - options.ttl), EvictionReason::kTtl,
              statistics_.evicted_ttl);
@@ -272,13 +282,16 @@ void KeyedTableOf<Key>::finish_update() {
              statistics_.evicted_norm);
     }
   }
-  if (dynamic.capacity > 0 && directory_.size() > dynamic.capacity) {
-    const auto free =
-        static_cast<int64_t>(std::floor(dynamic.headroom * static_cast<double>(dynamic.capacity)));
-    remove(directory_.lowest(directory_.size() - (dynamic.capacity - free), rank()),
-           EvictionReason::kCapacity, statistics_.evicted_capacity);
-  }
-  filter_.end_update(statistics_.updates, now, dynamic.headroom);
+  filter_.drop_window(now);
+  reason_ = EvictionReason::kCapacity;
+  counter_ = &DynamicTableStatistics::evicted_capacity;
+}
+
+template <class Key>
+void KeyedTableOf<Key>::end_finish() {
+  const EvictionOptions& options = options_.dynamic.eviction.options;
+  filter_.end_update(statistics_.updates);
+  const int64_t ended = statistics_.updates + 1;
   if (options.halve_every > 0 && ended % options.halve_every == 0) directory_.halve_counts();
   statistics_.updates = ended;
   version_ = next_version();
@@ -288,8 +301,12 @@ void KeyedTableOf<Key>::finish_update() {
 
 #define KEEL_INSTANTIATE(Key)                                                                     \
   template KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions&);                             \
+  template void KeyedTableOf<Key>::set_rounding_numbers();                                        \
   template bool KeyedTableOf<Key>::is_row(int64_t) const;                                         \
-  template void KeyedTableOf<Key>::plan_update(std::span<const std::shared_ptr<KeyedLookup>>);    \
+  template bool KeyedTableOf<Key>::is_bounded() const;                                            \
+  template std::vector<KeyedTableOf<Key>::Absent*> KeyedTableOf<Key>::candidates(Plan&) const;    \
+  template void KeyedTableOf<Key>::prepare_update(std::span<const std::shared_ptr<KeyedLookup>>); \
+  template void KeyedTableOf<Key>::count_uses(std::span<const Entry>, int64_t);                   \
   template void KeyedTableOf<Key>::commit_update();                                               \
   template void KeyedTableOf<Key>::resolve(KeyedLookup&) const;                                   \
   template int64_t KeyedTableOf<Key>::create_row(const Key&, uint64_t, const KeyUse&);            \
@@ -299,7 +316,8 @@ void KeyedTableOf<Key>::finish_update() {
       const;                                                                                      \
   template void KeyedTableOf<Key>::remove(std::span<const uint32_t>, EvictionReason, int64_t&);   \
   template void KeyedTableOf<Key>::report_removed();                                              \
-  template void KeyedTableOf<Key>::finish_update();
+  template void KeyedTableOf<Key>::begin_finish();                                                \
+  template void KeyedTableOf<Key>::end_finish();
 KEEL_INSTANTIATE(int64_t)
 KEEL_INSTANTIATE(std::string)
 #undef KEEL_INSTANTIATE

@@ -26,7 +26,8 @@ void RowGradientList::restart(RowGradientList& before) {
 }
 
 void RowGradientList::append(const kernels::RowGroups& groups, int64_t first, int64_t end,
-                             const kernels::RowSources& sources, int64_t dim, bool each_entry) {
+                             const kernels::RowSources& sources, int64_t dim, bool each_entry,
+                             int64_t shift) {
   const int64_t begin_entry = groups.begin(first);
   const int64_t end_entry = groups.begin(end);
   const int64_t n = each_entry ? end_entry - begin_entry : end - first;
@@ -34,11 +35,11 @@ void RowGradientList::append(const kernels::RowGroups& groups, int64_t first, in
   values_.resize(at + n * dim);
   if (each_entry) {
     for (int64_t g = first; g < end; ++g) {
-      ids_.insert(ids_.end(), groups.begin(g + 1) - groups.begin(g), groups.id(g));
+      ids_.insert(ids_.end(), groups.begin(g + 1) - groups.begin(g), groups.id(g) + shift);
     }
     kernels::spread_row_groups(groups, begin_entry, end_entry, sources, dim, values_.data() + at);
   } else {
-    for (int64_t g = first; g < end; ++g) ids_.push_back(groups.id(g));
+    for (int64_t g = first; g < end; ++g) ids_.push_back(groups.id(g) + shift);
     kernels::sum_row_groups(groups, first, end, sources, dim, values_.data() + at);
   }
 }
@@ -53,6 +54,36 @@ void RowGradientList::assign(std::span<const int64_t> counts_and_ids, std::span<
   const auto ids = counts_and_ids.subspan(tables);
   ids_.assign(ids.begin(), ids.end());
   values_.assign(values.begin(), values.end());
+}
+
+void RowGradientList::renumber(size_t table, std::span<const int64_t> dims,
+                               const std::function<int64_t(int64_t)>& number) {
+  const int64_t dim = dims[table];
+  const Table before = this->table(table, dims);
+  std::vector<std::pair<int64_t, int64_t>> rows;  // new id, position
+  for (size_t i = 0; i < before.ids.size(); ++i) {
+    const int64_t id = number(before.ids[i]);
+    if (id != 0) rows.emplace_back(id, static_cast<int64_t>(i));
+  }
+  // The positions keep the order of several rows of one id.
+  std::ranges::sort(rows);
+  std::vector<int64_t> ids;
+  std::vector<float> values;
+  for (const auto& [id, position] : rows) {
+    ids.push_back(id);
+    values.insert(values.end(), before.values + position * dim,
+                  before.values + (position + 1) * dim);
+  }
+  const int64_t begin = table == 0 ? 0 : ends_[table - 1];
+  const int64_t first_value = before.values - values_.data();
+  const int64_t dropped = std::ssize(before.ids) - std::ssize(ids);
+  std::ranges::copy(ids, ids_.begin() + begin);
+  std::ranges::copy(values, values_.begin() + first_value);
+  if (dropped == 0) return;
+  const int64_t end = begin + std::ssize(ids), end_value = first_value + std::ssize(values);
+  ids_.erase(ids_.begin() + end, ids_.begin() + end + dropped);
+  values_.erase(values_.begin() + end_value, values_.begin() + end_value + dropped * dim);
+  for (size_t t = table; t < ends_.size(); ++t) ends_[t] -= dropped;
 }
 
 RowGradientList::Table RowGradientList::table(size_t index, std::span<const int64_t> dims) const {

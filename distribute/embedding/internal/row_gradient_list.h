@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -27,13 +28,19 @@ class RowGradientList {
   // valid, because others may be reading them.
   void restart(RowGradientList& before);
   // Appends to the current table the ids and sums of the groups [first, end), or their entries one
-  // by one if `each_entry`. Call it any number of times per table, then end_table().
+  // by one if `each_entry`. `shift` is added to the ids. Call it any number of times per table,
+  // then end_table().
   void append(const kernels::RowGroups& groups, int64_t first, int64_t end,
-              const kernels::RowSources& sources, int64_t dim, bool each_entry);
+              const kernels::RowSources& sources, int64_t dim, bool each_entry, int64_t shift = 0);
   void end_table();
   // Sets the list to what another process has sent: a count per table, then all ids; all values.
   void assign(std::span<const int64_t> counts_and_ids, std::span<const float> values,
               size_t tables);
+
+  // Replaces the ids of a table by number(id), or drops the rows for which that is 0. `dims` are
+  // the row sizes of all tables.
+  void renumber(size_t table, std::span<const int64_t> dims,
+                const std::function<int64_t(int64_t)>& number);
 
   // Returns the rows of a table; `dims` are the row sizes of all tables.
   Table table(size_t index, std::span<const int64_t> dims) const;

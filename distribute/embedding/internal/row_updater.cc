@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include <keel/distribute/embedding/internal/keyed_batch_lookup.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
@@ -37,7 +38,7 @@ void RowUpdater::begin(Communicator& communicator, PendingUpdate& update) {
   fill_gradients(update);
   // Other replicas may still read the sums that this replica listed for the previous update.
   communicator.wait_for_arrivals();
-  list_sums(communicator);
+  list_sums(communicator, update);
   if (communicator.placement().processes() > 1) update.posted = post_sums(communicator);
   update.has_begun = true;
 }
@@ -46,19 +47,34 @@ void RowUpdater::begin(Communicator& communicator, PendingUpdate& update) {
 void RowUpdater::admit_keys(Communicator& communicator, PendingUpdate& update) {
   if (!update.has_admitted) {
     // Other replicas may still read or write rows for the previous update.
-    sums_.tickets[communicator.rank()] = update.ticket.get();
-    communicator.local_barrier(label_, [&] {
-      sums_.error = nullptr;
-      try {
-        tables_.admit_keys(sums_.tickets);
-      } catch (...) {
-        sums_.error = std::current_exception();
+    if (communicator.placement().processes() > 1) {
+      auto received = exchange_uses(communicator, tables_, *update.ticket, label_);
+      for (int r = 0; r < communicator.size(); ++r) {
+        if (!received[r].empty()) sums_.uses[r] = std::move(received[r]);
       }
-    });
+    }
+    sums_.uses[communicator.rank()] = update.ticket->keyed;
+    communicator.local_barrier(label_, [&] { admit_together(); });
     if (sums_.error != nullptr) std::rethrow_exception(sums_.error);
     update.has_admitted = true;
   }
   tables_.resolve_keys(*update.ticket);
+}
+
+// One replica of each process admits the ids of all.
+void RowUpdater::admit_together() {
+  sums_.error = nullptr;
+  std::vector<KeyedLookups> lookups(tables_.size());
+  for (const KeyedLookups& of_replica : sums_.uses) {
+    for (size_t t = 0; t < of_replica.size(); ++t) {
+      if (of_replica[t] != nullptr) lookups[t].push_back(of_replica[t]);
+    }
+  }
+  try {
+    tables_.admit_keys(lookups);
+  } catch (...) {
+    sums_.error = std::current_exception();
+  }
 }
 
 // Gradients for row 0 of a table for unbounded ids are dropped.
@@ -116,7 +132,10 @@ void RowUpdater::fill_gradients(const PendingUpdate& update) {
     std::vector<PooledGradient> features;
     for (int64_t t = first; t < end; ++t) {
       if (!tables_.is_updated(t)) continue;
-      if (tables_.keyed(t) != nullptr) tables_.group_ids(update.ticket->features, t, groups[t]);
+      if (tables_.keyed(t) != nullptr) {
+        tables_.group_ids(update.ticket->features, t, tables_.row_limit(t, *update.ticket),
+                          groups[t]);
+      }
       features.clear();
       for (const int f : tables_.features_of(t)) {
         features.push_back(
@@ -137,7 +156,7 @@ bool RowUpdater::applies_directly(size_t table, const Communicator& communicator
 }
 
 // Stores this replica's sums by the process that holds the rows.
-void RowUpdater::list_sums(const Communicator& communicator) {
+void RowUpdater::list_sums(const Communicator& communicator, const PendingUpdate& update) {
   const profile::Scope scope(profile::Phase::kUpdate, "sum rows");
   const Placement& placement = communicator.placement();
   outgoing_.resize(placement.processes());
@@ -148,8 +167,10 @@ void RowUpdater::list_sums(const Communicator& communicator) {
   for (RowGradientList& list : outgoing_) list.clear();
   lists[communicator.rank()].restart(sums_.of(updates_done_)[communicator.rank()]);
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const RowUpdate& update = tables_[t].update;
-    if (update.rule != nullptr && !applies_directly(t, communicator)) {
+    const bool accumulates = tables_[t].update.use_gradient_accumulation;
+    if (tables_.keyed(t) != nullptr && placement.processes() > 1) {
+      if (tables_.is_updated(t)) list_keyed_sums(communicator, t, *update.ticket->keyed[t]);
+    } else if (tables_.is_updated(t) && !applies_directly(t, communicator)) {
       const kernels::RowGroups& groups = gradients_[t].groups();
       // Split the groups into runs of rows that one process holds.
       for (int64_t first = first_group(t), end = 0; first < groups.size(); first = end) {
@@ -160,10 +181,56 @@ void RowUpdater::list_sums(const Communicator& communicator) {
         end = placement.processes() == 1 ? groups.size() : first + 1;
         while (end < groups.size() && process_at(end) == process) ++end;
         list_of(process).append(groups, first, end, gradients_[t].sources(), tables_.dims()[t],
-                                !update.use_gradient_accumulation);
+                                !accumulates);
       }
     }
     for (int q = 0; q < placement.processes(); ++q) list_of(q).end_table();
+  }
+}
+
+// The groups of a table for unbounded ids are those of fallback rows, which all processes update,
+// of rows that are held here, and of keys of the other processes, by process.
+void RowUpdater::list_keyed_sums(const Communicator& communicator, size_t table,
+                                 const KeyedLookup& lookup) {
+  const Placement& placement = communicator.placement();
+  RowGradientList& own = sums_.of(updates_done_ + 1)[communicator.rank()];
+  const kernels::RowGroups& groups = gradients_[table].groups();
+  const auto end_below = [&](int64_t first, int64_t limit) {
+    while (first < groups.size() && groups.id(first) < limit) ++first;
+    return first;
+  };
+  const auto append = [&](RowGradientList& list, int64_t first, int64_t end, int64_t shift) {
+    if (first == end) return;
+    list.append(groups, first, end, gradients_[table].sources(), tables_.dims()[table],
+                !tables_[table].update.use_gradient_accumulation, shift);
+  };
+  const int64_t first_key_row = tables_.keyed(table)->first_key_row();
+  const int64_t row_limit = tables_.row_limit(table);
+  const int64_t begin = first_group(table);
+  const int64_t end_of_fallback = end_below(begin, first_key_row);
+  int64_t first = end_below(end_of_fallback, row_limit);
+  append(own, begin, first, 0);
+  int64_t first_remote = 0;
+  for (int q = 0; q < placement.processes(); ++q) {
+    const int64_t end = end_below(first, row_limit + lookup.remote_ends[q]);
+    if (q != placement.process) {
+      append(outgoing_[q], begin, end_of_fallback, 0);
+      // The owner knows the keys by their positions in what it has been sent.
+      append(outgoing_[q], first, end, first_key_row - (row_limit + first_remote));
+    }
+    first = end;
+    first_remote = lookup.remote_ends[q];
+  }
+}
+
+// Replaces the positions of keys in what a replica of another process has sent by their rows.
+void RowUpdater::renumber_keyed(RowGradientList& list, const KeyedLookups& uses) const {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const KeyedTable* const table = tables_.keyed(t);
+    if (table == nullptr) continue;
+    list.renumber(t, tables_.dims(), [&](int64_t id) {
+      return id < table->first_key_row() ? id : uses[t]->targets[id - table->first_key_row()];
+    });
   }
 }
 
@@ -198,6 +265,7 @@ void RowUpdater::receive_sums(Communicator& communicator, int64_t posted) {
     for (size_t t = 0; t < tables_.size(); ++t) ids += words[t];
     const Bytes values = received[r].subspan(ids * sizeof(int64_t));
     lists[r].assign(words.first(ids), as_elements<float>(values), tables_.size());
+    if (tables_.has_keyed()) renumber_keyed(lists[r], sums_.uses[r]);
   }
 }
 

@@ -40,11 +40,12 @@ class GradientSums {
  public:
   explicit GradientSums(int replicas) {
     for (std::vector<RowGradientList>& lists : lists_) lists.resize(replicas);
-    tickets.resize(replicas);
+    uses.resize(replicas);
   }
-  // The tickets of the update that admits ids, by replica. Each replica writes its own before a
-  // barrier.
-  std::vector<EmbeddingEngine::Ticket*> tickets;
+  // The lookups whose ids an update of tables for unbounded ids counts, by replica and by table:
+  // those of the local replicas, and what replicas of other processes have sent. Each is written by
+  // one local replica before a barrier.
+  std::vector<KeyedLookups> uses;
   std::exception_ptr error;  // of the admission; all replicas throw it
 
   // Returns the sums of the update with this number.
@@ -117,9 +118,12 @@ class RowUpdater {
 
   void admit_keys(Communicator& communicator, PendingUpdate& update);
   int64_t first_group(size_t table) const;
+  void admit_together();
+  void list_keyed_sums(const Communicator& communicator, size_t table, const KeyedLookup& lookup);
+  void renumber_keyed(RowGradientList& list, const KeyedLookups& uses) const;
   void fill_gradients(const PendingUpdate& update);
   bool applies_directly(size_t table, const Communicator& communicator) const;
-  void list_sums(const Communicator& communicator);
+  void list_sums(const Communicator& communicator, const PendingUpdate& update);
   int64_t post_sums(Communicator& communicator);
   void receive_sums(Communicator& communicator, int64_t posted);
   RowKeys keys_of(size_t table) const;

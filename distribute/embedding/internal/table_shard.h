@@ -62,6 +62,7 @@ class TableShard {
   void reset(int64_t row, const float* weights);
   // Sets the initial values of the slots, by slot.
   void set_initial_slots(std::vector<float> values) { initial_slots_ = std::move(values); }
+  const std::vector<float>& initial_slots() const { return initial_slots_; }
   // Overwrites all parts of a row with zeros.
   void clear(int64_t row);
   int64_t row_bytes() const { return row_bytes_; }

@@ -57,7 +57,7 @@ void ReservedMemory::grow(size_t bytes) {
   if (mprotect(data_ + size_, to - size_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
   // A table that fits into one huge page keeps small pages. Failure means that there are no huge
   // pages.
-  if (size_ > 0) static_cast<void>(madvise(data_ + size_, to - size_, MADV_HUGEPAGE));
+  if (to > kReserveUnit) static_cast<void>(madvise(data_ + size_, to - size_, MADV_HUGEPAGE));
   size_ = to;
 }
 

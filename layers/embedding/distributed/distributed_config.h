@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/framework/initializers.h>
 #include <keel/framework/nest.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
@@ -16,7 +17,7 @@ namespace keel::keras_rs {
 // Describes one table. The layer validates it, not the object.
 struct TableConfig {
   std::string name = {};        // required, without '/'; unique among the layer's tables
-  int64_t vocabulary_size = 0;  // required: number of rows, > 0
+  int64_t vocabulary_size = 0;  // required: number of rows, > 0; 0 if `dynamic` is set
   int64_t embedding_dim = 0;    // required: number of columns, > 0
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(embedding_dim).
   std::optional<Initializer> initializer = initializers::variance_scaling(1.0, "fan_out");
@@ -29,6 +30,9 @@ struct TableConfig {
   // Limits on the ids that one replica's batch sends to one sparse core; see IdLimitPolicy.
   int64_t max_ids_per_partition = 256;
   int64_t max_unique_ids_per_partition = 256;  // counts repeated ids once
+  // Set: the table maps any 64-bit integers or strings to rows and needs no vocabulary. It is never
+  // stacked. Its features take ids of its key type.
+  std::optional<DynamicVocabulary> dynamic = {};
 
   // Calls field(name, member) for each member.
   static void fields(auto& self, auto&& field) {
@@ -41,6 +45,7 @@ struct TableConfig {
     field("placement", self.placement);
     field("max_ids_per_partition", self.max_ids_per_partition);
     field("max_unique_ids_per_partition", self.max_unique_ids_per_partition);
+    field("dynamic", self.dynamic);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <keel/layers/embedding/distributed/internal/feature_configs.h>
 #include <keel/layers/embedding/distributed/internal/id_limits.h>
 #include <keel/layers/embedding/distributed/internal/sparse_core.h>
+#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/registry.h>
 
@@ -24,6 +25,8 @@ class DeviceTable final : public EmbedReduceLayer {
  public:
   using EmbedReduceLayer::EmbedReduceLayer;
   std::vector<StateEntry> state_entries() const override { return {}; }
+  std::vector<std::pair<std::string, DynamicTable>> dynamic_tables() const override { return {}; }
+  std::vector<std::string> training_notices() const override { return {}; }
 };
 
 bool is_preprocessed(const NestKind kind, const auto& inputs) {
@@ -155,6 +158,7 @@ void DistributedEmbeddingLayer::make_tables() {
                                                .output_dim = config.embedding_dim,
                                                .embeddings_initializer = table_initializer(config),
                                                .combiner = config.combiner,
+                                               .dynamic = config.dynamic,
                                                .name = config.name,
                                                .dtype = dtype()}))
                       .shared();
@@ -176,7 +180,9 @@ void DistributedEmbeddingLayer::build_weights(const Specs& inputs) {
   std::vector<RandomStream> streams;
   for (const Table& table : tables_) {
     if (table.layer != nullptr) {
-      table.layer->build(TensorSpec{.shape = {kUnknown}, .dtype = DType::kInt64});
+      const bool strings = table.config->dynamic && table.config->dynamic->key == KeyType::kString;
+      table.layer->build(
+          TensorSpec{.shape = {kUnknown}, .dtype = strings ? DType::kString : DType::kInt64});
     } else {
       streams.push_back(table_initializer(*table.config).next_stream());
     }
@@ -190,6 +196,15 @@ void DistributedEmbeddingLayer::check_structure(const Tensors& inputs,
   if (weights) assert_same_structure(options_.feature_configs, *weights);
 }
 
+void DistributedEmbeddingLayer::check_spec(const Feature& feature, const TensorSpec& ids) const {
+  const auto& dynamic = tables_[feature.table].config->dynamic;
+  if (dynamic) {
+    check_key_spec("ids", dynamic->key, ids);
+  } else {
+    check_id_spec("ids", ids);
+  }
+}
+
 // Checks the specs at build, including the batch dimension. Later batches may be shorter, so call()
 // does not compare it.
 void DistributedEmbeddingLayer::check_specs(const Specs& inputs) const {
@@ -197,7 +212,7 @@ void DistributedEmbeddingLayer::check_specs(const Specs& inputs) const {
   const std::vector<TensorSpec> specs = flatten(inputs);
   for (size_t f = 0; f < features_.size(); ++f) {
     at_feature(features_[f].path, [&] {
-      check_id_spec("ids", specs[f]);
+      check_spec(features_[f], specs[f]);
       check_shape(features_[f].config, specs[f].shape, specs[f].layout == Layout::kDense, true);
     });
   }
@@ -292,7 +307,7 @@ Tensors DistributedEmbeddingLayer::call(const Tensors& inputs, const CallContext
   for (size_t f = 0; f < features_.size(); ++f) {
     at_feature(features_[f].path, [&] {
       const TensorSpec spec = of_features[f].ids.spec();
-      check_id_spec("ids", spec);
+      check_spec(features_[f], spec);
       check_shape(features_[f].config, spec.shape, spec.layout == Layout::kDense, false);
     });
   }
@@ -323,14 +338,20 @@ Tensor DistributedEmbeddingLayer::look_up_default(const Feature& feature,
       return (*table.layer)(Tensors(input.ids), {.weights = input.weights}).tensor();
     }
     // EmbedReduce has no limit on the row length, so rows are truncated here.
-    const IdRows rows = to_id_rows(table.config->name, input.ids, input.weights,
-                                   {.vocabulary_size = table.config->vocabulary_size,
-                                    .combiner = table.config->combiner,
-                                    .max_row_length = feature.max_row_length()});
+    const IdRows rows = rows_of(feature, input);
     EmbedReduceCallOptions options;
     if (rows.weights) options.weights = RaggedTensor{rows.weights, rows.row_splits};
     return (*table.layer)(Tensors(RaggedTensor{rows.ids, rows.row_splits}), options).tensor();
   });
+}
+
+IdRows DistributedEmbeddingLayer::rows_of(const Feature& feature, const Input& input) const {
+  const keras_rs::TableConfig& table = *tables_[feature.table].config;
+  const IdRowsOptions options = {.vocabulary_size = table.vocabulary_size,
+                                 .combiner = table.combiner,
+                                 .max_row_length = feature.max_row_length()};
+  if (!table.dynamic) return to_id_rows(table.name, input.ids, input.weights, options);
+  return to_key_rows(table.name, table.dynamic->key, input.ids, input.weights, options);
 }
 
 void DistributedEmbeddingLayer::look_up_sparsecore(const std::vector<Input>& inputs,
@@ -340,12 +361,7 @@ void DistributedEmbeddingLayer::look_up_sparsecore(const std::vector<Input>& inp
     const Feature& feature = features_[f];
     const Table& table = tables_[feature.table];
     if (!table.sparsecore) continue;
-    rows.push_back(at_feature(feature.path, [&] {
-      return to_id_rows(table.config->name, inputs[f].ids, inputs[f].weights,
-                        {.vocabulary_size = table.config->vocabulary_size,
-                         .combiner = table.config->combiner,
-                         .max_row_length = feature.max_row_length()});
-    }));
+    rows.push_back(at_feature(feature.path, [&] { return rows_of(feature, inputs[f]); }));
   }
   std::vector<Tensor> found = sparse_core_->look_up(std::move(rows));
   auto next = found.begin();
@@ -383,7 +399,8 @@ std::vector<std::string> DistributedEmbeddingLayer::weight_attributes() const {
   }
   std::vector<std::string> out;
   for (const StateEntry& entry : state_entries()) {
-    if (entry.kind != StateEntry::Kind::kWeight) continue;
+    // Model files hold tables with dynamic ids by name.
+    if (entry.kind != StateEntry::Kind::kWeight || entry.any_rows) continue;
     out.push_back(places.at(entry.name.substr(0, entry.name.find('/'))));
   }
   return out;
@@ -397,6 +414,11 @@ std::map<std::string, Tensor> DistributedEmbeddingLayer::get_embedding_tables() 
   std::map<std::string, Tensor> out;
   const std::vector<StateEntry> entries = state_entries();
   for (const Table& table : tables_) {
+    if (table.config->dynamic) {
+      const DynamicTable rows = dynamic_table(table.config->name);
+      out.emplace(table.config->name, rows.rows(rows.keys()));
+      continue;
+    }
     const auto it =
         std::ranges::find(entries, table.config->name + "/embeddings", &StateEntry::name);
     out.emplace(table.config->name, it->get());
@@ -418,6 +440,11 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
       throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table,
                        "'; pass the name of one of its tables");
     }
+    if (it->any_rows) {
+      throw ValueError("DistributedEmbedding ", name(), ": table '", table,
+                       "' has dynamic ids and no numbered rows; use "
+                       "dynamic_table(name).assign_rows(keys, values)");
+    }
     if (values.spec() != it->spec) {
       throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' must be ",
                        it->spec.dtype, " ", it->spec.shape, ", received ", values.dtype(), " ",
@@ -426,6 +453,31 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
     assignments.emplace_back(&*it, &values);
   }
   for (const auto& [entry, values] : assignments) entry->set(*values);
+}
+
+DynamicTable DistributedEmbeddingLayer::dynamic_table(const std::string& table) const {
+  const auto it =
+      std::ranges::find_if(tables_, [&](const Table& t) { return t.config->name == table; });
+  if (it == tables_.end() || !it->config->dynamic) {
+    throw ValueError("dynamic_table: table '", table, "' of layer ", name(),
+                     it == tables_.end() ? " does not exist; pass the name of one of its tables"
+                                         : " has a vocabulary; set TableConfig::dynamic");
+  }
+  if (!built()) {
+    throw RuntimeError("DistributedEmbedding ", name(),
+                       ": the layer is not built; call it once first");
+  }
+  return it->sparsecore ? sparse_core_->dynamic_table(it->position) : it->layer->dynamic_table();
+}
+
+std::vector<std::pair<std::string, DynamicTable>> DistributedEmbeddingLayer::dynamic_tables()
+    const {
+  std::vector<std::pair<std::string, DynamicTable>> out;
+  for (const Table& table : tables_) {
+    if (!built() || !table.config->dynamic) continue;
+    out.emplace_back(table.config->name, dynamic_table(table.config->name));
+  }
+  return out;
 }
 
 std::vector<std::vector<std::string>> DistributedEmbeddingLayer::table_stacks() const {
@@ -480,6 +532,10 @@ std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
                       table, "' were dropped; to keep them, raise max_ids_per_partition to ",
                       seen.max_ids_per_partition, " and max_unique_ids_per_partition to ",
                       seen.max_unique_ids_per_partition));
+  }
+  for (const auto& [table, rows] : dynamic_tables()) {
+    out.push_back(dynamic_notice(str("DistributedEmbedding ", name(), ": table '", table, "'"),
+                                 rows.statistics()));
   }
   return out;
 }

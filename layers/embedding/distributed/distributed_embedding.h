@@ -27,6 +27,7 @@
 namespace keel {
 
 class SparseCore;
+struct IdRows;
 
 // Options of DistributedEmbeddingLayer.
 struct DistributedEmbeddingOptions {
@@ -59,7 +60,9 @@ struct DistributedEmbeddingCallOptions {
 // not fit. A layer with tables on sparse cores throws RuntimeError if it is called under another
 // strategy than it was constructed under, or built while the strategy holds the tables of another
 // layer.
-class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
+class DistributedEmbeddingLayer final : public Layer,
+                                        public WeightAttributes,
+                                        public DynamicTableOwner {
  public:
   static constexpr char kClassName[] = "DistributedEmbedding";  // the name of the class in configs
   using Options = DistributedEmbeddingOptions;                  // arguments of the constructor
@@ -93,12 +96,19 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // feature_configs. The batch dimension may be that of the global batch or of one replica.
   Nest<Shape> compute_output_shape(const Nest<Shape>& input_shapes) const;
 
-  // Returns copies of the tables by name, [vocabulary_size, embedding_dim]. Throws RuntimeError
+  // Returns copies of the tables by name, [vocabulary_size, embedding_dim], or for dynamic ids the
+  // rows in ascending order of ids. Throws RuntimeError
   // before the layer is built. Do not call it while replicas run.
   std::map<std::string, Tensor> get_embedding_tables() const;
   // Replaces the given tables. Throws ValueError for an unknown name or another shape, without
-  // changing any table. Throws RuntimeError before the layer is built.
+  // changing any table; also for a table with dynamic ids, which has assign_rows(). Throws
+  // RuntimeError before the layer is built.
   void set_embedding_tables(const std::map<std::string, Tensor>& tables);
+
+  // Returns a handle for calls between steps to the table with this name, which must have dynamic
+  // ids (else ValueError). Throws RuntimeError before the layer is built.
+  DynamicTable dynamic_table(const std::string& table) const;
+  std::vector<std::pair<std::string, DynamicTable>> dynamic_tables() const override;
 
   // Returns the features that the layer was created with.
   const Nest<keras_rs::FeatureConfig>& feature_configs() const { return options_.feature_configs; }
@@ -116,7 +126,7 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // positive, before any is replaced. Do not call it while replicas run.
   void set_id_limits(const std::map<std::string, IdLimits>& limits);
 
-  std::vector<std::string> training_notices() const override;  // reports dropped ids
+  std::vector<std::string> training_notices() const override;  // dropped ids, and dynamic tables
 
   // Returns the values of all tables, and the slots of those on sparse cores.
   std::vector<StateEntry> state_entries() const override;
@@ -143,6 +153,8 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   Tensors group_by_placement(const Tensors& inputs, const Weights& weights) const;
   std::vector<Input> inputs_of(const Tensors& preprocessed) const;
   Tensor look_up_default(const Feature& feature, const Input& input) const;
+  void check_spec(const Feature& feature, const TensorSpec& ids) const;
+  IdRows rows_of(const Feature& feature, const Input& input) const;
   void look_up_sparsecore(const std::vector<Input>& inputs, std::vector<Tensor>& out) const;
 
   const Options options_;

@@ -15,6 +15,12 @@ distribute::KeyedTable& DynamicTable::table(const char* caller, bool drain) cons
   return access_(drain);
 }
 
+const DynamicVocabulary& DynamicTable::options() const {
+  return table("options", false).options().dynamic;
+}
+
+int64_t DynamicTable::dim() const { return table("dim", false).options().dim; }
+
 int64_t DynamicTable::size() const { return table("size").statistics().size; }
 
 double DynamicTable::load() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <keel/distribute/dynamic/dynamic_rows.h>
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/distribute/dynamic/table_statistics.h>
 #include <keel/framework/tensor.h>
 
@@ -28,6 +29,8 @@ class DynamicTable {
   // See Access.
   explicit DynamicTable(Access access) : access_(std::move(access)) {}
 
+  const DynamicVocabulary& options() const;              // the options of the table
+  int64_t dim() const;                                   // number of columns
   int64_t size() const;                                  // number of rows
   double load() const;                                   // size / capacity; NaN if unbounded
   std::vector<char> contains(const Tensor& keys) const;  // by id: 1 if it has a row
@@ -69,9 +72,18 @@ class DynamicTable {
   void restore(const DynamicTableState& state) const;
 
  private:
+  friend class SparseCore;
   distribute::KeyedTable& table(const char* caller, bool drain = true) const;
 
   Access access_;
+};
+
+// Additional base class of layers that own tables for unbounded ids. Model files hold their rows.
+class DynamicTableOwner {
+ public:
+  virtual ~DynamicTableOwner() = default;
+  // Returns the tables with their names, in a fixed order; empty before the layer is built.
+  virtual std::vector<std::pair<std::string, DynamicTable>> dynamic_tables() const = 0;
 };
 
 }  // namespace keel

@@ -99,6 +99,7 @@ std::optional<OperatorCall> binary(const std::string& class_name, const Config& 
     const std::optional<std::vector<double>> constant =
         numbers_of(inputs[constant_first ? 0 : 1].leaf());
     if (!constant || !x.is_symbolic()) continue;
+    if (!is_floating(x.spec().dtype)) return std::nullopt;  // Rescaling returns floats
     const std::optional<Config> options = rescaling(class_name, *constant, constant_first);
     if (!options) return std::nullopt;
     return OperatorCall{layer("Rescaling", config, *options), Tensors(x)};
@@ -125,9 +126,9 @@ std::optional<OperatorCall> translated(const std::string& class_name, const Conf
   if (is_binary(class_name)) return binary(class_name, config, inputs);
   if (class_name == "Concatenate") {
     const Config* const axis = config.find("axis");
-    return OperatorCall{layer("Concatenate", config,
-                              Config::dict({{"axis", axis == nullptr ? Config(-1) : *axis}})),
-                        inputs};
+    return OperatorCall{
+        layer("Concatenate", config, Config::dict({{"axis", axis == nullptr ? Config(0) : *axis}})),
+        inputs};
   }
   if (!inputs.is_leaf()) return std::nullopt;
   if (class_name == "Negative") {
@@ -190,9 +191,10 @@ FunctionCall function_call(const std::string& class_name, const Config& config,
   const OperatorFunction* const function = operator_function(out.function);
   if (function == nullptr) return out;
   for (const auto& [key, value] : config.entries()) {
-    if (std::ranges::find(function->parameters, key) != function->parameters.end()) {
-      out.arguments.set(key, value);
-    }
+    const bool of_all = key == "name" || key == "trainable" || key == "dtype";
+    const bool is_parameter =
+        std::ranges::find(function->parameters, key) != function->parameters.end();
+    if (is_parameter || !of_all) out.arguments.set(key, value);
   }
   for (const auto& [key, value] : arguments.entries()) {
     size_t i = function->parameters.size();
@@ -220,11 +222,13 @@ std::string camel_case(const std::string& function) {
   return out;
 }
 
-// Returns true if all arguments except x have the values that an Activation uses.
+// Returns true if all arguments except x have the values that an Activation uses. A null axis means
+// all of them.
 bool has_defaults(const Config& arguments) {
   return std::ranges::all_of(arguments.entries(), [](const auto& entry) {
     const auto& [key, value] = entry;
-    return key == "x" || value.is_null() || (key == "axis" && value == Config(-1)) ||
+    return key == "x" || (value.is_null() && key != "axis") ||
+           (key == "axis" && value == Config(-1)) ||
            (key == "alpha" && value.is_number() && value.number() == 1) ||
            (key == "negative_slope" && value.is_number() && value.number() == 0.2) ||
            (key == "approximate" && value == Config(false));
@@ -264,6 +268,15 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
   const Config* const name = config.find("name");
   const std::string text = name != nullptr && name->is_string() ? name->string() : "";
   const FunctionCall call = function_call(class_name, config, arguments, std::ssize(tensors));
+  const OperatorFunction* const function = operator_function(call.function);
+  const std::string unknown =
+      function == nullptr ? std::string() : unknown_argument(*function, call.arguments);
+  if (!unknown.empty()) {
+    throw NotImplementedError(caller, ": the operator ", class_name, " (", text, ", ",
+                              call.function, ") is called with ", unknown, "=",
+                              to_json(call.arguments[unknown]),
+                              ", which is not supported; wrap it in a layer");
+  }
   try {
     if (std::optional<OperatorCall> of_keras = call_of_keras_layer(call, config, tensors)) {
       return *of_keras;
@@ -271,7 +284,7 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
   } catch (const TypeError& error) {
     throw TypeError(caller, ": the operator ", class_name, " (", text, "): ", error.what());
   }
-  if (operator_function(call.function) == nullptr) {
+  if (function == nullptr) {
     throw NotImplementedError(caller, ": the operator ", class_name, " (", text,
                               unknown_function(call),
                               ") of the graph has no equivalent layer; wrap it in a layer");

@@ -51,6 +51,12 @@ bool OperatorArguments::has(const char* name) const {
   return value != nullptr && !value->is_null();
 }
 
+bool OperatorArguments::is_given(const char* name) const { return values_.find(name) != nullptr; }
+
+bool OperatorArguments::is_list(const char* name) const {
+  return has(name) && values_[name].is_list();
+}
+
 const Config& OperatorArguments::at(const char* name) const {
   if (!has(name)) throw ValueError("the argument '", name, "' is missing");
   return values_[name];
@@ -116,6 +122,10 @@ DType OperatorArguments::dtype(const char* name) const {
   DType out = DType::kFloat32;
   decode(at(name), out);
   return out;
+}
+
+std::optional<DType> OperatorArguments::optional_dtype(const char* name) const {
+  return has(name) ? std::optional<DType>(dtype(name)) : std::nullopt;
 }
 
 Tensor OperatorArguments::item(const Tensor& x, const char* name) const {

@@ -1,6 +1,7 @@
 // The arguments of operators in graphs: tensors, and constants of Python.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ class OperatorArguments {
   OperatorArguments(const Config& values, const std::vector<Tensor>& tensors)
       : values_(values), tensors_(tensors) {}
 
-  bool has(const char* name) const;  // and is not null
+  bool has(const char* name) const;       // and is not null
+  bool is_given(const char* name) const;  // also as null
+  bool is_list(const char* name) const;
   // Return an argument as a tensor or a number, as a tensor, and as a list of tensors.
   keras_ops::Operand operand(const char* name) const;
   Tensor tensor(const char* name) const { return operand(name).tensor(); }
@@ -37,6 +40,7 @@ class OperatorArguments {
   std::string text(const char* name) const;
   std::vector<int64_t> integers(const char* name) const;
   DType dtype(const char* name = "dtype") const;
+  std::optional<DType> optional_dtype(const char* name = "dtype") const;
   // Returns the elements of x at the key of Python, with indices, slices, an ellipsis and new axes.
   Tensor item(const Tensor& x, const char* name) const;
 

@@ -18,6 +18,10 @@ struct OperatorFunction {
 // Returns the function of keras.ops, or null if graphs cannot contain it.
 const OperatorFunction* operator_function(const std::string& name);
 
+// Returns the name of an argument that is not null and that the function has no parameter for, or
+// "" if there is none.
+std::string unknown_argument(const OperatorFunction& function, const Config& arguments);
+
 // A call of a function of keras.ops.
 struct FunctionCall {
   std::string function;
@@ -26,7 +30,8 @@ struct FunctionCall {
 
 // Converts a call of TensorFlow: "math.reduce_mean" with arguments "input_tensor", "axis" and
 // "keepdims". The first argument of the call has the name "0". An unknown function is returned
-// unchanged.
+// unchanged, and so are arguments that the function has no parameter for, unless they have no
+// effect.
 FunctionCall from_tensorflow(const std::string& function, const Config& arguments);
 
 }  // namespace keel

@@ -39,9 +39,15 @@ Shape common(const Shape& a, const Shape& b) {
 
 OperatorLayer::OperatorLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
-  if (operator_function(options_.function) == nullptr) {
+  const OperatorFunction* const function = operator_function(options_.function);
+  if (function == nullptr) {
     throw NotImplementedError("Operator ", name(), ": the function '", options_.function,
                               "' has no counterpart here; write a layer for it");
+  }
+  const std::string unknown = unknown_argument(*function, options_.arguments);
+  if (!unknown.empty()) {
+    throw NotImplementedError("Operator ", name(), " (", options_.function, "): the argument '",
+                              unknown, "' is not supported; write a layer for it");
   }
 }
 
@@ -70,6 +76,10 @@ Tensors OperatorLayer::call(const Tensors& inputs, const CallContext&) {
   }
   const Tensors results = compute(small);
   const std::vector<TensorLike> others = flatten(compute(large));
+  if (others.size() != flatten(results).size()) {
+    throw ValueError("Operator ", name(), " (", options_.function,
+                     "): the number of results depends on an unknown dimension");
+  }
   size_t next = 0;
   return map_structure(results, [&](const TensorLike& t) -> TensorLike {
     const Tensor& other = others.at(next++).tensor();

@@ -24,7 +24,7 @@ class OperatorLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Operator";
   using Options = OperatorOptions;
-  // Throws NotImplementedError, naming it, for an unknown function.
+  // Throws NotImplementedError, naming it, for an unknown function or argument.
   explicit OperatorLayer(Options options);
   Config get_config() const override;
   // Creates a layer from get_config().

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 namespace keel {
@@ -25,6 +26,7 @@ constexpr NodeOp kNodeOps[] = {{"Abs", "abs", "x"},
                                {"Ceil", "ceil", "x"},
                                {"ClipByValue", "clip", "x x_min x_max"},
                                {"Cos", "cos", "x"},
+                               {"Cumsum", "cumsum", "x axis"},
                                {"Div", "divide", "x1 x2"},
                                {"Elu", "elu", "x"},
                                {"Equal", "equal", "x1 x2"},
@@ -33,7 +35,7 @@ constexpr NodeOp kNodeOps[] = {{"Abs", "abs", "x"},
                                {"Floor", "floor", "x"},
                                {"FloorDiv", "floor_divide", "x1 x2"},
                                {"FloorMod", "mod", "x1 x2"},
-                               {"GatherV2", "take", "x indices axis"},
+                               {"GatherV2", "gather", "x indices axis"},
                                {"Greater", "greater", "x1 x2"},
                                {"GreaterEqual", "greater_equal", "x1 x2"},
                                {"Identity", "identity", "x"},
@@ -152,28 +154,51 @@ Config::List inputs_of(const Config& config, int64_t tensors) {
   }
 }
 
+// Attributes that are read below, or that do not change the result.
+bool is_known_attribute(const std::string& name) {
+  static const std::set<std::string> kNames = {
+      "DstT",         "Index",         "N",           "SrcT",
+      "adj_x",        "adj_y",         "axis",        "batch_dims",
+      "begin_mask",   "ellipsis_mask", "end_mask",    "exclusive",
+      "grad_x",       "grad_y",        "keep_dims",   "incompatible_shape_error",
+      "reverse",      "new_axis_mask", "output_type", "shrink_axis_mask",
+      "squeeze_dims", "transpose_a",   "transpose_b", "validate_indices"};
+  return name.starts_with('_') || name.starts_with("T") || kNames.contains(name);
+}
+
 // Throws for attributes that the functions have no argument for.
 void check_attributes(const Config& node) {
   const std::string op = node["op"].string();
-  const auto fail = [&](const char* name, const Config& value) {
+  const auto fail = [&](const std::string& name, const Config& value) {
     throw NotImplementedError("TensorFlowOpLayer: ", op, " with ", name, " ", to_json(value),
                               " is not supported; write a layer for it");
   };
-  if (op == "GatherV2") {
-    const Config value = attribute(node, "batch_dims", "i");
-    if (integer_of(value) != 0) fail("batch_dims", value);
-  } else if (op == "BiasAdd") {
-    // JSON of protocol buffers writes bytes in base64.
-    const Config value = attribute(node, "data_format", "s");
-    if (!value.is_null() && value != Config("NHWC") && value != Config("TkhXQw==")) {
-      fail("data_format", value);
-    }
-  } else if (op == "ArgMax") {
-    const Config value = attribute(node, "output_type", "type");
-    if (!value.is_null() && value != Config("DT_INT64") && value != Config("DT_INT32")) {
-      fail("output_type", value);
+  const Config* const all = node.find("attr");
+  if (all == nullptr || !all->is_dict()) return;
+  for (const auto& [name, value] : all->entries()) {
+    if (name == "data_format") {
+      // JSON of protocol buffers writes bytes in base64.
+      const Config format = attribute(node, "data_format", "s");
+      if (format != Config("NHWC") && format != Config("TkhXQw==")) fail(name, format);
+    } else if (name == "Truncate") {
+      if (attribute(node, "Truncate", "b") == Config(true)) fail(name, true);
+    } else if (!is_known_attribute(name)) {
+      fail(name, value);
     }
   }
+}
+
+// Returns the dtype with TensorFlow's name "DT_FLOAT" as the name of Keras, or null.
+Config dtype_of(const Config& type) {
+  static const std::pair<const char*, const char*> kTypes[] = {{"DT_FLOAT", "float32"},
+                                                               {"DT_DOUBLE", "float64"},
+                                                               {"DT_INT32", "int32"},
+                                                               {"DT_INT64", "int64"},
+                                                               {"DT_BOOL", "bool"}};
+  for (const auto& [theirs, ours] : kTypes) {
+    if (type == Config(theirs)) return ours;
+  }
+  return {};
 }
 
 // Adds the attributes that are arguments of the function.
@@ -187,6 +212,12 @@ void add_attributes(const Config& node, FunctionCall& call) {
   flag("transpose_b", "transpose_b");
   flag("adj_x", "transpose_a");
   flag("adj_y", "transpose_b");
+  flag("exclusive", "exclusive");
+  flag("reverse", "reverse");
+  if (call.function == "gather") {
+    const int64_t batch_dims = integer_of(attribute(node, "batch_dims", "i"));
+    if (batch_dims != 0) call.arguments.set("batch_dims", batch_dims);
+  }
   if (call.function == "squeeze") {
     const Config list = attribute(node, "squeeze_dims", "list");
     const Config* const axes = list.is_dict() ? list.find("i") : nullptr;
@@ -197,15 +228,17 @@ void add_attributes(const Config& node, FunctionCall& call) {
     if (!out.empty()) call.arguments.set("axis", std::move(out));
   }
   if (call.function == "cast") {
-    const Config type = attribute(node, "DstT", "type");
-    static const std::pair<const char*, const char*> kTypes[] = {{"DT_FLOAT", "float32"},
-                                                                 {"DT_DOUBLE", "float64"},
-                                                                 {"DT_INT32", "int32"},
-                                                                 {"DT_INT64", "int64"},
-                                                                 {"DT_BOOL", "bool"}};
-    for (const auto& [theirs, ours] : kTypes) {
-      if (type == Config(theirs)) call.arguments.set("dtype", ours);
+    const Config dtype = dtype_of(attribute(node, "DstT", "type"));
+    if (!dtype.is_null()) call.arguments.set("dtype", dtype);
+  }
+  if (call.function == "argmax") {
+    const Config type = attribute(node, "output_type", "type");
+    const Config dtype = type.is_null() ? Config("int64") : dtype_of(type);
+    if (dtype.is_null()) {
+      throw NotImplementedError("TensorFlowOpLayer: ArgMax with output_type ", to_json(type),
+                                " is not supported; write a layer for it");
     }
+    call.arguments.set("output_type", dtype);
   }
 }
 
@@ -222,6 +255,10 @@ FunctionCall from_tensorflow_node(const Config& config, int64_t tensors) {
     throw ValueError("TensorFlowOpLayer: the op ", op, " has ", inputs.size(), " inputs, not ",
                      count);
   };
+  const bool is_special = op == "ConcatV2" || op == "Pack" || op == "StridedSlice";
+  const auto known = std::ranges::find(kNodeOps, op, [](const NodeOp& o) { return o.op; });
+  if (!is_special && known == std::end(kNodeOps)) return {"", Config::dict({{"op", op}})};
+  check_attributes(node);
   FunctionCall out{.function = "", .arguments = Config::dict()};
   if (op == "ConcatV2") {
     require(2);
@@ -236,15 +273,16 @@ FunctionCall from_tensorflow_node(const Config& config, int64_t tensors) {
     out = {"get_item", Config::dict({{"x", inputs[0]},
                                      {"key", key_of(node, inputs[1], inputs[2], inputs[3])}})};
   } else {
-    const auto known = std::ranges::find(kNodeOps, op, [](const NodeOp& o) { return o.op; });
-    if (known == std::end(kNodeOps)) return {"", Config::dict({{"op", op}})};
     out.function = known->function;
     std::istringstream names(known->parameters);
     size_t i = 0;
-    for (std::string name; names >> name && i < inputs.size(); ++i) {
+    for (std::string name; i < inputs.size() && names >> name; ++i) {
       out.arguments.set(name, inputs[i]);
     }
-    check_attributes(node);
+    if (i < inputs.size()) {
+      throw NotImplementedError("TensorFlowOpLayer: ", op, " with ", inputs.size(),
+                                " inputs is not supported; write a layer for it");
+    }
     add_attributes(node, out);
   }
   return out;

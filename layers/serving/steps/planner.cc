@@ -9,6 +9,7 @@
 #include <keel/layers/layer.h>
 #include <keel/layers/serving/steps/internal/lookup_step.h>
 #include <keel/layers/serving/steps/internal/plan_state.h>
+#include <keel/layers/serving/steps/internal/serving_keys.h>
 #include <keel/layers/serving/steps/internal/steps.h>
 
 namespace keel {
@@ -198,7 +199,10 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
                                    state_->is_batch(lookup.ids).value_or(false)
                              : ids.shape.rank() == 2 && is_input(lookup.ids) &&
                                    (!lookup.weights || is_input(*lookup.weights));
-  if (!fits || (ids.dtype != DType::kInt32 && ids.dtype != DType::kInt64) ||
+  const bool strings = lookup.keys != nullptr && lookup.keys->has_strings();
+  const bool has_type = strings ? ids.dtype == DType::kString
+                                : ids.dtype == DType::kInt32 || ids.dtype == DType::kInt64;
+  if (!fits || !has_type ||
       (lookup.table.dtype() != DType::kFloat32 && !(is_dense && lookup.scales)) ||
       (lookup.weights && spec(*lookup.weights).dtype != DType::kFloat32)) {
     return {};

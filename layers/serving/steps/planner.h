@@ -33,6 +33,7 @@
 namespace keel {
 
 class Int8Table;
+class ServingKeys;
 
 // An activation function with its parameter.
 class RowFunction {
@@ -87,6 +88,9 @@ struct PlanLookup {
   bool prunes = false;
   // An 8-bit copy of a float32 table, which is looked up instead of it if set.
   std::shared_ptr<const Int8Table> int8 = nullptr;
+  // Set for a table for unbounded ids: finds the rows of ids, which are then any integers or
+  // strings. `table` is its table().
+  std::shared_ptr<const ServingKeys> keys = nullptr;
 };
 
 // Collects the values and steps of a plan.

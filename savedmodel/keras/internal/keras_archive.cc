@@ -33,8 +33,9 @@ void write_keras_archive(const Model& model, const std::string& path,
                          const KerasArchiveWriteOptions& options) {
   Config about = metadata();
   add_signatures(options.signatures, about);
-  const Hdf5Contents weights = keras_weights_contents(model);
-  Config config = to_keras_archive(model);
+  const Hdf5Contents weights = keras_weights_contents(model, options.min_count);
+  std::map<std::string, std::string> assets;
+  Config config = without_vocabularies(to_keras_archive(model), options.vocabulary_assets, assets);
   const Config compiled = model.get_compile_config();
   if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
     config.set("compile_config", to_compile_config(compiled));
@@ -47,6 +48,7 @@ void write_keras_archive(const Model& model, const std::string& path,
     zip.add(kMetadata, to_json(about));
     zip.add(kConfig, to_json(config));
     zip.add_file(kWeights, unzipped->path());
+    for (const auto& [entry, text] : assets) zip.add(entry, text);
     zip.finish();
   });
 }

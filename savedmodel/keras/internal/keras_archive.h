@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include <keel/layers/training/model.h>
+#include <keel/savedmodel/keras/min_count.h>
 #include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/mapped/mapped_tables.h>
 
@@ -12,7 +14,9 @@ namespace keel {
 
 // Options of write_keras_archive().
 struct KerasArchiveWriteOptions {
-  SignatureSpecs signatures = {};  // must fit the model
+  SignatureSpecs signatures = {};                // must fit the model
+  MinCount min_count = {};                       // for tables for unbounded ids
+  std::set<std::string> vocabulary_assets = {};  // lookup layers with vocabularies in assets
 };
 
 // Writes configuration and weights and, if the model is compiled with an optimizer, the arguments

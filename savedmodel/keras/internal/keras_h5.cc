@@ -49,7 +49,7 @@ void write_keras_h5(const Model& model, const std::string& path,
         {"/", "training_config", to_json(to_training_config(compiled)), Charset::kAscii});
   }
   add_signatures(options.signatures, contents);
-  add_legacy_weights(model, kWeights, contents);
+  add_legacy_weights(model, kWeights, contents, options.min_count);
   if (trains && options.optimizer_weights) add_optimizer_weights(model, contents);
   write_hdf5("save_model", path, contents);
 }

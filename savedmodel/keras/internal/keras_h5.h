@@ -6,6 +6,7 @@
 #include <string>
 
 #include <keel/layers/training/model.h>
+#include <keel/savedmodel/keras/min_count.h>
 #include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/mapped/mapped_tables.h>
 
@@ -17,6 +18,7 @@ struct KerasH5WriteOptions {
   // loads such a file, but cannot resume training from it.
   bool optimizer_weights = false;
   SignatureSpecs signatures = {};  // must fit the model
+  MinCount min_count = {};         // for tables for unbounded ids
 };
 
 // Writes a model. If it is compiled with an optimizer, the arguments of compile() are written too.

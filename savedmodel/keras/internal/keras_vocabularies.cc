@@ -128,4 +128,65 @@ Config with_vocabularies(const ZipFile& archive, const Hdf5File& weights, const 
   return Vocabularies(archive, weights).filled(model, "");
 }
 
+namespace {
+
+// Moves vocabularies out of a config.
+class VocabularyWriter {
+ public:
+  VocabularyWriter(const std::set<std::string>& layers, std::map<std::string, std::string>& assets)
+      : layers_(layers), assets_(assets) {}
+
+  // Returns the config of an object, whose weights are in `group`, without vocabularies.
+  Config emptied(const Config& object, const std::string& group) const {
+    const Config* const class_name = find(object, "class_name");
+    const Config* const config = find(object, "config");
+    if (class_name == nullptr || config == nullptr) return object;
+    Config out = object;
+    if (is_string(class_name, "StringLookup") || is_string(class_name, "IntegerLookup")) {
+      out.set("config", without_vocabulary(*config, group));
+    } else if (const Config* layers = find(*config, "layers"); layers && layers->is_list()) {
+      Config inner = *config;
+      Config::List all;
+      std::map<std::string, int> used;
+      for (const Config& layer : layers->items()) {
+        std::string name = to_snake_case(layer["class_name"].string());
+        if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
+        all.push_back(emptied(layer, str(group, "layers/", name, "/")));
+      }
+      inner.set("layers", std::move(all));
+      out.set("config", std::move(inner));
+    }
+    return out;
+  }
+
+ private:
+  Config without_vocabulary(Config config, const std::string& group) const {
+    const Config* const name = find(config, "name");
+    if (name == nullptr || !name->is_string() || !layers_.contains(name->string())) return config;
+    std::string text;
+    for (const Config& word : config["vocabulary"].items()) {
+      const std::string line = word.is_string() ? word.string() : std::to_string(word.integer());
+      if (line.find_first_of("\r\n") != std::string::npos) {
+        throw ValueError("save_model for Keras: '", name->string(),
+                         "' has a string id with a line break, which a '.keras' file cannot hold; "
+                         "save a '.h5' file");
+      }
+      text += line + "\n";
+    }
+    assets_.emplace(str("assets/", group, "vocabulary.txt"), std::move(text));
+    config.set("vocabulary", Config());
+    return config;
+  }
+
+  const std::set<std::string>& layers_;
+  std::map<std::string, std::string>& assets_;
+};
+
+}  // namespace
+
+Config without_vocabularies(const Config& model, const std::set<std::string>& layers,
+                            std::map<std::string, std::string>& assets) {
+  return VocabularyWriter(layers, assets).emptied(model, "");
+}
+
 }  // namespace keel

@@ -2,6 +2,8 @@
 // StringLookup, IntegerLookup and TextVectorization have adapted to data or read from a file.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 
 #include <keel/framework/config/config.h>
@@ -17,5 +19,11 @@ namespace keel {
 // layers must be in the order of files that Keras writes. Throws IoError if a token of
 // IntegerLookup is not an integer, or if idf_weights are missing.
 Config with_vocabularies(const ZipFile& archive, const Hdf5File& weights, const Config& model);
+
+// Moves the vocabularies of the lookup layers with these names from the config of a model to
+// assets: {entry of the archive: text}. Throws ValueError, naming the layer, for a word with a line
+// break.
+Config without_vocabularies(const Config& model, const std::set<std::string>& layers,
+                            std::map<std::string, std::string>& assets);
 
 }  // namespace keel

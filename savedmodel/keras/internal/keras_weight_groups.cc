@@ -62,15 +62,9 @@ class Walk {
 
   void add_own(const Layer& layer, const std::string& path) {
     std::vector<StateEntry> weights = layer.state_entries();
-    for (const StateEntry& entry : weights) {
-      if (entry.any_rows) {
-        throw NotImplementedError("Layer ", layer.name(), ": '", entry.name,
-                                  "' is a part of a table with dynamic ids, which model files do "
-                                  "not support yet; use a Checkpoint");
-      }
-    }
-    std::erase_if(weights,
-                  [](const StateEntry& entry) { return entry.kind != StateEntry::Kind::kWeight; });
+    std::erase_if(weights, [](const StateEntry& entry) {
+      return entry.kind != StateEntry::Kind::kWeight || entry.any_rows;
+    });
     if (const auto* inside = dynamic_cast<const WeightAttributes*>(&layer)) {
       return add_inside(layer, inside->weight_attributes(), std::move(weights), path);
     }
@@ -78,8 +72,11 @@ class Walk {
       prepend_shared(layer, shared->shared_weights(), weights);
     }
     std::ranges::stable_partition(weights, &StateEntry::trainable);
-    groups_.push_back(
-        {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
+    groups_.push_back({.path = path,
+                       .name = layer.name(),
+                       .weights = std::move(weights),
+                       .layer = &layer,
+                       .dynamic_tables = dynamic_tables_of(layer)});
   }
 
   // Inserts the entries of weights that belong to sublayers.
@@ -104,7 +101,8 @@ class Walk {
                        .name = layer.name(),
                        .weights = {},
                        .layer = &layer,
-                       .weights_inside = weights.size()});
+                       .weights_inside = weights.size(),
+                       .dynamic_tables = dynamic_tables_of(layer)});
     const size_t first = groups_.size();
     for (size_t i = 0; i < weights.size(); ++i) {
       const auto is_it = [&](const WeightGroup& g) { return g.attribute == attributes.at(i); };

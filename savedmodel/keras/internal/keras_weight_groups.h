@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <keel/layers/training/model.h>
+#include <keel/savedmodel/keras/internal/dynamic_tables.h>
 
 namespace keel {
 
@@ -21,6 +22,7 @@ struct WeightGroup {
   std::vector<size_t> positions = {};
   // For a layer that has such groups: the total number of their weights.
   size_t weights_inside = 0;
+  std::vector<NamedDynamicTable> dynamic_tables = {};  // are not among the weights
 };
 
 // Returns the groups of a model. Layers of a model are named by their class in snake case, with

@@ -32,7 +32,7 @@ void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& 
 
 }  // namespace
 
-Hdf5Contents keras_weights_contents(const Model& model) {
+Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_count) {
   require_no_replica("save_weights");
   require_built("save_weights", model);
   Hdf5Contents out;
@@ -50,6 +50,14 @@ Hdf5Contents keras_weights_contents(const Model& model) {
     add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
+    }
+    for (const NamedDynamicTable& table : group.dynamic_tables) {
+      out.groups.push_back(str(vars, "/", table.name));
+      const auto parts = dynamic_parts(table, min_count);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        out.datasets.push_back(
+            {.path = str(vars, "/", table.name, "/", kDynamicParts[i]), .get = parts[i]});
+      }
     }
   }
   if (model.optimizer() == nullptr) return out;
@@ -73,6 +81,7 @@ class Reader {
     if (!group.attribute.empty() && match_in_owner(group)) return;
     const std::string vars = find(group);
     const size_t stored = vars.empty() ? 0 : count_numbered(vars);
+    for (const NamedDynamicTable& table : group.dynamic_tables) take_table(vars, table);
     if (group.weights_inside > 0 && stored == group.weights_inside) return;  // match_in_owner()
     if (stored != group.weights.size()) {
       return mismatch("layer '", group.name, "' requires ", group.weights.size(), " weights in ",
@@ -106,6 +115,7 @@ class Reader {
       if (a.check) a.check(file_.read(a.dataset, a.dtype));
     }
     for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
+    for (const auto& [table, state] : tables_) table.restore(state);
     return std::move(skipped_);
   }
 
@@ -187,7 +197,8 @@ class Reader {
       const auto there = by_path_.find(first->second + "/" + group.attribute);
       return there == by_path_.end() ? "" : there->second;
     }
-    if (group.weights.empty()) return here == by_path_.end() ? "" : here->second;
+    if (group.weights.empty() && group.dynamic_tables.empty())
+      return here == by_path_.end() ? "" : here->second;
     if (here != by_path_.end() && !file_.children(here->second).empty()) return here->second;
     const auto [first, last] = by_name_.equal_range(group.name);
     return first != last && std::next(first) == last ? first->second : "";
@@ -202,8 +213,20 @@ class Reader {
     assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
   }
 
+  void take_table(const std::string& vars, const NamedDynamicTable& table) {
+    const std::string group = str(vars, "/", table.name);
+    if (vars.empty() || !file_.has(group)) {
+      return mismatch("layer '", table.layer, "' requires table '", table.name,
+                      "' with dynamic ids, which the file does not have");
+    }
+    std::vector<std::string> datasets;
+    for (const char* part : kDynamicParts) datasets.push_back(str(group, "/", part));
+    tables_.emplace_back(table.table, read_dynamic_table(file_, datasets, table));
+  }
+
   const Hdf5File& file_;
   const bool skip_;
+  std::vector<std::pair<DynamicTable, DynamicTableState>> tables_;
   std::map<std::string, std::string> by_path_;
   std::multimap<std::string, std::string> by_name_;       // groups with weights
   std::multimap<std::string, std::string> path_of_name_;  // all groups

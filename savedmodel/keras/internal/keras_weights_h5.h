@@ -7,12 +7,14 @@
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/hdf5/hdf5_contents.h>
 #include <keel/savedmodel/keras/internal/legacy_weights.h>
+#include <keel/savedmodel/keras/min_count.h>
 
 namespace keel {
 
 // Returns the contents of a weight file: the weights and, if the model is compiled with an
-// optimizer, the optimizer's state. Throws RuntimeError if the model has no weights yet.
-Hdf5Contents keras_weights_contents(const Model& model);
+// optimizer, the optimizer's state. Tables for unbounded ids are in groups of their names. Throws
+// RuntimeError if the model has no weights yet.
+Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_count = {});
 
 // Assigns the weights of the file and, if the model is compiled with an optimizer and the file has
 // its state, that state. Everything is checked before the first assignment. Returns one line for

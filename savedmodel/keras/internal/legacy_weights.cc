@@ -19,12 +19,21 @@ std::string inside(const std::string& root, const std::string& name) {
   return root == "/" ? root + name : str(root, "/", name);
 }
 
-void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Contents& out) {
+// Tables for unbounded ids follow the weights.
+void add_weights(const LayerWeights& layer, const std::string& root, const MinCount& min_count,
+                 Hdf5Contents& out) {
   const std::string group = inside(root, layer.layer);
   std::vector<std::string> names;
   for (const NamedWeight& weight : layer.weights) {
     out.datasets.push_back({.path = str(group, "/", weight.name), .get = weight.entry.get});
     names.push_back(weight.name);
+  }
+  for (const LayerWeights::Table& table : layer.dynamic_tables) {
+    const auto parts = dynamic_parts(table.table, min_count);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      names.push_back(str(table.prefix, kDynamicParts[i], ":0"));
+      out.datasets.push_back({.path = str(group, "/", names.back()), .get = parts[i]});
+    }
   }
   out.groups.push_back(group);
   out.lists.push_back({.object = group, .attribute = "weight_names", .values = std::move(names)});
@@ -32,7 +41,8 @@ void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Content
 
 }  // namespace
 
-void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out) {
+void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out,
+                        const MinCount& min_count) {
   out.groups.push_back(root);
   // In the root, strings are stored as by Keras 3; in groups, as by all versions.
   const Charset charset = root == "/" ? Charset::kUtf8 : Charset::kAscii;
@@ -40,10 +50,10 @@ void add_legacy_weights(const Model& model, const std::string& root, Hdf5Content
   out.texts.push_back({root, "backend", kLegacyBackend, charset});
   std::vector<std::string> layers;
   for (const LayerWeights& layer : weights_by_layer(model)) {
-    add_weights(layer, root, out);
+    add_weights(layer, root, min_count, out);
     layers.push_back(layer.layer);
   }
-  add_weights(top_level_weights(model), root, out);
+  add_weights(top_level_weights(model), root, min_count, out);
   out.lists.push_back({.object = root, .attribute = "layer_names", .values = std::move(layers)});
 }
 
@@ -91,7 +101,7 @@ class Matcher {
 
   void match(const Model& model) {
     std::vector<LayerWeights> layers = weights_by_layer(model);
-    std::erase_if(layers, [](const LayerWeights& layer) { return layer.weights.empty(); });
+    std::erase_if(layers, [](const LayerWeights& layer) { return layer.empty(); });
     std::vector<StoredLayer> stored = weighted_layers();
     origin_ = legacy_origin(file_, root_, names_of(stored));
     if (matching_.by_name) {
@@ -110,6 +120,7 @@ class Matcher {
       if (a.check) a.check(value_of(a));
     }
     for (const Assignment& a : assignments_) a.set(value_of(a));
+    for (const auto& [table, state] : tables_) table.restore(state);
     return std::move(skipped_);
   }
 
@@ -212,7 +223,32 @@ class Matcher {
                      joined(found), "; load by order, without by_name");
   }
 
+  // Takes the tables for unbounded ids, which are the last datasets of the layer. Returns false if
+  // the file has too few datasets.
+  bool take_tables(const LayerWeights& layer, StoredLayer& stored) {
+    const size_t parts = layer.dynamic_tables.size() * kDynamicParts.size();
+    if (stored.datasets.size() < parts) return false;
+    const size_t first = stored.datasets.size() - parts;
+    for (size_t i = 0; i < layer.dynamic_tables.size(); ++i) {
+      const auto from =
+          stored.datasets.begin() + static_cast<std::ptrdiff_t>(first + i * kDynamicParts.size());
+      const std::vector<std::string> datasets(from, from + kDynamicParts.size());
+      const NamedDynamicTable& table = layer.dynamic_tables[i].table;
+      // Tables of equal sizes must not be taken for each other.
+      if (!datasets[0].ends_with(str("/", table.name, "/", kDynamicParts[0], ":0"))) return false;
+      tables_.emplace_back(table.table, read_dynamic_table(file_, datasets, table));
+    }
+    stored.names.resize(first);
+    stored.datasets.resize(first);
+    return true;
+  }
+
   void match(const LayerWeights& layer, StoredLayer stored) {
+    if (!take_tables(layer, stored)) {
+      return mismatch(
+          "layer '", layer.layer, "' requires table '", layer.dynamic_tables[0].table.name,
+          "' with dynamic ids, which the file does not have under '", stored.layer, "'");
+    }
     const bool same_count = layer.weights.size() == stored.names.size();
     if (layer.nested && same_count) match_by_name(layer, stored);
     std::vector<StoredArray> arrays = stored_arrays(file_, origin_, layer, stored.datasets);
@@ -243,6 +279,7 @@ class Matcher {
   const WeightMatching matching_;
   LegacyOrigin origin_;
   std::vector<Assignment> assignments_;
+  std::vector<std::pair<DynamicTable, DynamicTableState>> tables_;
   std::vector<std::string> skipped_;
 };
 

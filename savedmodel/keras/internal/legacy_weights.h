@@ -8,6 +8,7 @@
 
 #include <keel/layers/training/model.h>
 #include <keel/savedmodel/hdf5/hdf5_contents.h>
+#include <keel/savedmodel/keras/min_count.h>
 
 namespace keel {
 
@@ -17,7 +18,8 @@ inline constexpr char kLegacyKerasVersion[] = "3.8.0";
 inline constexpr char kLegacyBackend[] = "tensorflow";
 
 // Adds the weights of a model to `out` under the group `root`.
-void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out);
+void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out,
+                        const MinCount& min_count = {});
 
 // Selects how the weights of a file are matched with those of a model.
 struct WeightMatching {

@@ -44,17 +44,19 @@ class Collector {
 
   void add_own(const Layer& layer, const std::string& prefix) {
     for (StateEntry& entry : layer.state_entries()) {
-      if (entry.kind != StateEntry::Kind::kWeight) continue;
-      if (entry.any_rows) {
-        throw NotImplementedError("Layer ", layer.name(), ": '", entry.name,
-                                  "' is a part of a table with dynamic ids, which model files do "
-                                  "not support yet; use a Checkpoint");
-      }
+      if (entry.kind != StateEntry::Kind::kWeight || entry.any_rows) continue;
       std::string name = file_name(prefix + entry.name);
       for (int i = 1; !names_.insert(name).second; ++i) {
         name = file_name(prefix + entry.name + "_" + std::to_string(i));
       }
       all_.push_back({.name = name, .entry = std::move(entry), .owner = &layer});
+    }
+    for (NamedDynamicTable& table : dynamic_tables_of(layer)) {
+      std::string name = prefix + table.name;
+      for (int i = 1; !names_.insert(name).second; ++i) {
+        name = prefix + table.name + "_" + std::to_string(i);
+      }
+      tables_.push_back({.prefix = name + "/", .table = std::move(table)});
     }
   }
 
@@ -62,11 +64,13 @@ class Collector {
     std::ranges::stable_partition(all_, [](const NamedWeight& w) { return w.entry.trainable; });
     return std::move(all_);
   }
+  std::vector<LayerWeights::Table> take_tables() { return std::move(tables_); }
 
  private:
   std::set<const Layer*> seen_;
   std::set<std::string> names_;
   std::vector<NamedWeight> all_;
+  std::vector<LayerWeights::Table> tables_;
 };
 
 void require_built(const std::string& caller, const Layer& root, const Layer& layer) {
@@ -93,7 +97,8 @@ std::vector<LayerWeights> weights_by_layer(const Model& model) {
     collector.add(*layer, layer->name() + "/");
     out.push_back({.layer = layer->name(),
                    .nested = !layer->sublayers().empty(),
-                   .weights = collector.take()});
+                   .weights = collector.take(),
+                   .dynamic_tables = collector.take_tables()});
   }
   return out;
 }
@@ -101,7 +106,9 @@ std::vector<LayerWeights> weights_by_layer(const Model& model) {
 LayerWeights top_level_weights(const Model& model) {
   Collector collector;
   collector.add_own(model, "");
-  return {.layer = "top_level_model_weights", .weights = collector.take()};
+  return {.layer = "top_level_model_weights",
+          .weights = collector.take(),
+          .dynamic_tables = collector.take_tables()};
 }
 
 std::string spec_mismatch(const TensorSpec& needed, const TensorSpec& stored) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <keel/layers/training/model.h>
+#include <keel/savedmodel/keras/internal/dynamic_tables.h>
 
 namespace keel {
 
@@ -18,9 +19,18 @@ struct NamedWeight {
 // The weights of one layer of the model, including those of its sublayers: trainable weights first,
 // then the others. Names are unique.
 struct LayerWeights {
+  // A table for unbounded ids, and its prefix in files: "tpu_embedding/items/".
+  struct Table {
+    std::string prefix;
+    NamedDynamicTable table;
+  };
   std::string layer;
   bool nested = false;  // true if the layer has sublayers
   std::vector<NamedWeight> weights;
+  std::vector<Table> dynamic_tables = {};
+
+  // Returns true if the layer has nothing to save.
+  bool empty() const { return weights.empty() && dynamic_tables.empty(); }
 };
 
 // Returns the weights of each layer of the model.

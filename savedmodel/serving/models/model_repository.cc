@@ -13,8 +13,8 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/savedmodel/serving/base/log.h>
+#include <keel/savedmodel/serving/models/internal/model_record.h>
 #include <keel/savedmodel/serving/models/table_promoter.h>
-#include <keel/savedmodel/serving/models/version_folder.h>
 #include <keel/savedmodel/serving/models/version_loader.h>
 #include <keel/savedmodel/serving/models/version_policy.h>
 #include <keel/savedmodel/serving/models/version_unloader.h>
@@ -24,7 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostEnded = 16;
 constexpr auto kRetryOfYoung = std::chrono::seconds(1);
 
 double seconds_since(Clock::time_point begin) {
@@ -43,69 +42,6 @@ std::string described(const MappedTables* tables) {
   std::string out = str(", ", mapped, " bytes mapped, ");
   if (resident > 0) out += str(resident, " moved to memory, ");
   return out + str(tables->copied_bytes(), " copied") + reasons;
-}
-
-// A version that has been seen.
-struct Record {
-  VersionStatus status = {};
-  std::string folder = {};
-  bool listed = true;
-  VersionHandle version = {};    // while it is available
-  std::string fingerprint = {};  // of the folder, when it was loaded or failed
-  int failures = 0;              // that count as tries
-  bool waiting = false;          // for the next try
-  Clock::time_point next_try = {};
-  Clock::time_point since = Clock::now();
-  Clock::time_point seen = Clock::now();
-  double load_seconds = 0, swap_seconds = 0;
-  uint64_t ended = 0;  // order of ending
-  bool warned = false;
-  bool wanted = false;  // by the policy, at some time
-};
-
-struct Entry {
-  ModelConfig config;
-  std::shared_ptr<ModelMetrics> metrics = std::make_shared<ModelMetrics>();
-  std::map<int64_t, Record> records;
-  // Versions of the base path before, which answer until the present one has an available version.
-  std::map<int64_t, VersionHandle> previous;
-  std::set<int64_t> missing;  // versions of the policy without a folder, as reported
-  bool removed = false;       // not in the configuration any more
-};
-
-// True if a change of the version's files is of interest: a failed version is tried anew, and the
-// log warns once of an available one.
-bool watches_files(const Record& record) {
-  const bool failed = record.status.state == VersionState::kEnd && record.status.code != Code::kOk;
-  return failed || (record.version != nullptr && !record.warned);
-}
-
-// What the folder of a model holds.
-struct FolderScan {
-  std::string model = {};
-  ModelConfig config = {};
-  std::map<int64_t, std::string> fingerprints = {};  // of the versions that are watched
-  std::optional<std::map<int64_t, std::string>> folders = {};
-  std::vector<std::string> warnings = {};
-
-  void read() {
-    folders = list_versions(config.base_path, warnings);
-    if (!folders) return;
-    for (auto& [number, fingerprint] : fingerprints) {
-      const auto folder = folders->find(number);
-      if (folder != folders->end()) fingerprint = state_of_folder(folder->second).fingerprint;
-    }
-  }
-};
-
-// Forgets the versions of a base path. Those that are available answer until the next base path has
-// one, so that no request fails.
-void leave_base_path(Entry& entry) {
-  for (auto& [number, record] : entry.records) {
-    if (record.version != nullptr) entry.previous[number] = std::move(record.version);
-  }
-  entry.records.clear();
-  entry.missing.clear();
 }
 
 void lower_priority() {
@@ -163,7 +99,7 @@ struct ModelRepository::State {
   // Guards the decisions. Never held while a model is loaded or freed.
   mutable std::mutex mutex;
   std::condition_variable wake;
-  std::map<std::string, Entry, std::less<>> entries;
+  std::map<std::string, ModelRecord, std::less<>> entries;
   bool configured = false, scan_now = false, stopping = false, was_ready = false;
   uint64_t ended = 0;
   std::deque<VersionLoad> loaded;
@@ -186,12 +122,11 @@ struct ModelRepository::State {
   void run();
   void run_loader();
   void scan_folders(std::unique_lock<std::mutex>& lock);
-  void apply_scan(const FolderScan& scan, Entry& entry);
-  void decide(Entry& entry);
-  void start_load(Entry& entry, Record& record);
+  void decide(ModelRecord& entry);
+  void start_load(ModelRecord& entry, VersionRecord& record);
   void finish_load(VersionLoad& load);
   void finish_free(const std::string& model, int64_t number);
-  void set_state(const Entry& entry, Record& record, VersionState state,
+  void set_state(const ModelRecord& entry, VersionRecord& record, VersionState state,
                  const std::string& detail = {});
   void publish();
   Clock::time_point next_event() const;
@@ -254,7 +189,7 @@ std::vector<std::string> ModelRepository::configure(const std::vector<ModelConfi
     }
     for (const ModelConfig& config : configs) {
       const auto [at, added] = s.entries.try_emplace(config.name);
-      Entry& entry = at->second;
+      ModelRecord& entry = at->second;
       ModelConfig next = config;
       for (const auto& [label, number] : config.labels) {
         const auto record = entry.records.find(number);
@@ -313,7 +248,7 @@ void ModelRepository::State::run() {
     }
     for (auto& [_, entry] : entries) decide(entry);
     std::erase_if(entries, [](const auto& named) {
-      const Entry& entry = named.second;
+      const ModelRecord& entry = named.second;
       return entry.removed && std::ranges::all_of(entry.records, [](const auto& record) {
                const VersionState state = record.second.status.state;
                return state == VersionState::kEnd || state == VersionState::kStart;
@@ -354,47 +289,7 @@ void ModelRepository::State::scan_folders(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-// Updates which versions have folders, and forgets failures of files that have changed.
-void ModelRepository::State::apply_scan(const FolderScan& scan, Entry& entry) {
-  for (const std::string& warning : scan.warnings) log_warning(warning);
-  if (!scan.folders) {
-    log_warning("model ", entry.config.name, ": folder ", entry.config.base_path,
-                " cannot be listed; nothing changes");
-    return;
-  }
-  for (auto& [_, record] : entry.records) record.listed = false;
-  for (const auto& [number, folder] : *scan.folders) {
-    auto [at, added] = entry.records.try_emplace(number);
-    Record& record = at->second;
-    record.listed = true;
-    record.folder = folder;
-    record.status.number = number;
-    const auto fingerprint = scan.fingerprints.find(number);
-    if (added || fingerprint == scan.fingerprints.end() || !watches_files(record)) continue;
-    if (fingerprint->second == record.fingerprint) continue;
-    if (record.version != nullptr) {
-      record.warned = true;
-      log_warning("model ", entry.config.name, " version ", number,
-                  ": its files have changed; the server continues with what it has loaded");
-    } else {
-      record = {.status = {.number = number}, .folder = folder};
-    }
-  }
-  if (entry.config.policy.kind != VersionPolicy::Kind::kSpecific) return;
-  std::set<int64_t> missing;
-  for (int64_t number : entry.config.policy.versions) {
-    if (!scan.folders->contains(number)) missing.insert(number);
-  }
-  if (missing != entry.missing) {
-    for (int64_t number : missing) {
-      log_warning("model ", entry.config.name, ": version ", number,
-                  " of the policy has no folder");
-    }
-    entry.missing = std::move(missing);
-  }
-}
-
-void ModelRepository::State::decide(Entry& entry) {
+void ModelRepository::State::decide(ModelRecord& entry) {
   std::map<int64_t, VersionFacts> facts;
   for (const auto& [number, record] : entry.records) {
     facts[number] = {
@@ -431,18 +326,10 @@ void ModelRepository::State::decide(Entry& entry) {
     }
     ++at;
   }
-  // Versions that have ended and whose folders are gone are remembered for a while.
-  std::vector<std::pair<uint64_t, int64_t>> gone;
-  for (const auto& [number, record] : entry.records) {
-    if (record.status.state == VersionState::kEnd && !record.listed) {
-      gone.emplace_back(record.ended, number);
-    }
-  }
-  std::ranges::sort(gone);
-  for (size_t i = 0; i + kMostEnded < gone.size(); ++i) entry.records.erase(gone[i].second);
+  forget_old(entry);
 }
 
-void ModelRepository::State::start_load(Entry& entry, Record& record) {
+void ModelRepository::State::start_load(ModelRecord& entry, VersionRecord& record) {
   record.waiting = false;
   record.wanted = true;
   set_state(entry, record, VersionState::kLoading);
@@ -460,13 +347,13 @@ void ModelRepository::State::start_load(Entry& entry, Record& record) {
 void ModelRepository::State::finish_load(VersionLoad& load) {
   const auto at = entries.find(load.model);
   if (at == entries.end()) return;
-  Entry& entry = at->second;
+  ModelRecord& entry = at->second;
   const auto found = entry.records.find(load.number);
   if (found == entry.records.end() || found->second.status.state != VersionState::kLoading ||
       load.base_path != entry.config.base_path) {
     return;
   }
-  Record& record = found->second;
+  VersionRecord& record = found->second;
   record.fingerprint = load.fingerprint;
   record.load_seconds = load.seconds;
   if (load.version != nullptr) {
@@ -519,8 +406,8 @@ void ModelRepository::State::finish_free(const std::string& model, int64_t numbe
   set_state(at->second, record->second, VersionState::kEnd);
 }
 
-void ModelRepository::State::set_state(const Entry& entry, Record& record, VersionState state,
-                                       const std::string& detail) {
+void ModelRepository::State::set_state(const ModelRecord& entry, VersionRecord& record,
+                                       VersionState state, const std::string& detail) {
   record.status.state = state;
   if (state == VersionState::kEnd) record.ended = ++ended;
   const bool failed = state == VersionState::kEnd && record.status.code != Code::kOk;
@@ -585,35 +472,6 @@ void ModelRepository::State::run_loader() {
 
 // ---- reading
 
-namespace {
-
-// The versions that status and metrics list, newest first: those that the policy has wanted, and of
-// those that have ended the last kMostEnded.
-std::vector<const Record*> listed_records(const Entry& entry) {
-  std::vector<uint64_t> ended;
-  for (const auto& [_, record] : entry.records) {
-    if (record.status.state == VersionState::kEnd) ended.push_back(record.ended);
-  }
-  std::ranges::sort(ended, std::greater());
-  const uint64_t oldest = ended.size() > kMostEnded ? ended[kMostEnded - 1] : 0;
-  std::vector<const Record*> out;
-  for (auto at = entry.records.rbegin(); at != entry.records.rend(); ++at) {
-    const Record& record = at->second;
-    if (record.status.state == VersionState::kStart && !record.wanted) continue;
-    if (record.status.state == VersionState::kEnd && record.ended < oldest) continue;
-    out.push_back(&record);
-  }
-  return out;
-}
-
-ModelStatus status_of(const Entry& entry) {
-  ModelStatus out = {.name = entry.config.name};
-  for (const Record* record : listed_records(entry)) out.versions.push_back(record->status);
-  return out;
-}
-
-}  // namespace
-
 std::optional<ModelStatus> ModelRepository::status(std::string_view model) const {
   const std::lock_guard lock(state_->mutex);
   const auto at = state_->entries.find(model);
@@ -634,7 +492,7 @@ std::map<std::string, std::vector<VersionFigures>> ModelRepository::figures() co
   const std::lock_guard lock(state_->mutex);
   std::map<std::string, std::vector<VersionFigures>> out;
   for (const auto& [name, entry] : state_->entries) {
-    for (const Record* record : listed_records(entry)) {
+    for (const VersionRecord* record : listed_records(entry)) {
       out[name].push_back({.version = record->version,
                            .status = record->status,
                            .load_seconds = record->load_seconds,

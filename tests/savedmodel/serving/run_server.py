@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Tests savedmodel/serving/, savedmodel/serving/base/, savedmodel/serving/http/,
-# savedmodel/serving/http/internal/, savedmodel/serving/models/ and savedmodel/serving/protocol/.
+# savedmodel/serving/http/internal/, savedmodel/serving/models/, savedmodel/serving/models/internal/
+# and savedmodel/serving/protocol/.
 """run_server.py BIN WORK GROUP [TEST...]: tests of a running `keel serve`, named by the rows of its
 specification: s011_... tests row S-011. CMakeLists.txt makes a test of each group.
 
@@ -700,13 +701,13 @@ def limits_s164_slow_readers():
         until(lambda: server.descriptors() <= before, 10, "the connections are closed")
         assert server.metric("keel_pending_requests") == 0
         for connection in slow:
-            connection.settimeout(10)
+            connection.settimeout(3)
             got = 0
             try:
                 while chunk := connection.recv(1 << 20):
                     got += len(chunk)
-            except ConnectionError:
-                pass
+            except (ConnectionError, TimeoutError):
+                pass  # a client with a full buffer may miss the reset (RFC 5961, challenge ACKs)
             connection.close()
             assert got < whole, "the answer was cut off"
         assert value(server.predict("m", [[1]])), "others are served"

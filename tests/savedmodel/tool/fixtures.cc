@@ -8,6 +8,8 @@
 //   engine.keras, host.keras     trained models with TPUEmbedding, on cores and on the host
 //   checkpoints/                 two checkpoints of it
 //   large.keras, large.h5        a model with a table of 1280000 bytes
+//   dynamic.keras, dynamic.h5, dynamic.weights.h5, later.keras, dynamic_checkpoints/
+//                                a model with tables for unbounded ids, and after one more step
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -190,6 +192,54 @@ void write_large(const std::string& folder) {
   save_model(model, folder + "/large.h5");
 }
 
+// Ids of users are integers, 8714213 the most frequent one; ids of words are strings.
+void write_dynamic(const std::string& folder) {
+  const auto table = [](const char* name, KeyType key, const NotAdmitted& not_admitted) {
+    return make_table({.dim = 2,
+                       .initializer = initializers::random_uniform(-1, 1, 3),
+                       .name = name,
+                       .dynamic = DynamicVocabulary{.key = key,
+                                                    .capacity = 100,
+                                                    .admission = Admission::count(2),
+                                                    .eviction = Eviction::lru(),
+                                                    .not_admitted = not_admitted}});
+  };
+  const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
+  const Tensor word = layers::input({.dtype = DType::kString, .name = "word"});
+  const layers::TPUEmbedding tables(
+      {.feature_config = {{"user", FeatureConfig{.table = table("users", KeyType::kInt64,
+                                                                NotAdmitted::zero())}},
+                          {"word", FeatureConfig{.table = table("words", KeyType::kString,
+                                                                NotAdmitted::hashed(2))}}},
+       .name = "tables"});
+  const Tensors inputs = {{"user", user}, {"word", word}};
+  const Tensors found = tables(inputs);
+  const Tensor all = layers::Concatenate({.name = "all"})(
+                         Tensors::list({found["user"].tensor(), found["word"].tensor()}))
+                         .tensor();
+  const Functional model({.inputs = inputs,
+                          .outputs = layers::Dense({.units = 1, .name = "score"})(all),
+                          .name = "dynamic"});
+  model->compile({.optimizer = "adagrad", .loss = "mse"});
+  const Tensors batch = {{"user", Tensor::from<int64_t>({8714213, -5, 8714213}, {3})},
+                         {"word", Tensor::from<std::string>({"abc", "d e", "abc"}, {3})}};
+  const Tensor labels = Tensor::full<float>({3, 1}, 1);
+  for (int step = 0; step < 3; ++step) model->train_on_batch(batch, labels);
+  const Tensors once = {{"user", Tensor::from<int64_t>({77, 8714213}, {2})},
+                        {"word", Tensor::from<std::string>({"once", "abc"}, {2})}};
+  model->train_on_batch(once, Tensor::full<float>({2, 1}, 1));
+  save_model(model, folder + "/dynamic.keras");
+  save_model(model, folder + "/dynamic.h5");
+  save_weights(model, folder + "/dynamic.weights.h5");
+  Checkpoint checkpoint(
+      {.model = model, .optimizers = {{"adagrad", OptimizerHandle(kAdopt, model->optimizer())}}});
+  CheckpointManager manager(checkpoint, folder + "/dynamic_checkpoints");
+  manager.save(1);
+  model->train_on_batch(once, Tensor::full<float>({2, 1}, 1));
+  manager.save(2);
+  save_model(model, folder + "/later.keras");
+}
+
 void write_all(const std::string& folder) {
   std::filesystem::create_directories(folder);
   const Functional model = ranker();
@@ -226,6 +276,7 @@ void write_all(const std::string& folder) {
   write_trained(host, folder + "/host.keras");
   write_same(folder);
   write_large(folder);
+  write_dynamic(folder);
 }
 
 }  // namespace

@@ -30,7 +30,15 @@ void check_table(const std::string& caller, const TableConfig& table) {
     throw ValueError(caller, ": the name of a table must not be empty or contain '/', received '",
                      table.name, "'");
   }
-  if (table.vocabulary_size <= 0 || table.embedding_dim <= 0) {
+  if (table.dynamic) {
+    if (table.vocabulary_size != 0) {
+      throw ValueError(caller, ": vocabulary_size and dynamic of table '", table.name,
+                       "' exclude each other; received vocabulary_size ", table.vocabulary_size);
+    }
+    keel::check(*table.dynamic, table.name);
+    check_row_initializers(*table.dynamic, table_initializer(table), table.name);
+  }
+  if ((table.vocabulary_size <= 0 && !table.dynamic) || table.embedding_dim <= 0) {
     throw ValueError(caller, ": vocabulary_size and embedding_dim of table '", table.name,
                      "' must be positive, received ", table.vocabulary_size, " and ",
                      table.embedding_dim);
@@ -93,6 +101,8 @@ Config keras_table(const TableConfig& table) {
   out.set("initializer",
           keras_object("keras.initializers", initializer["class_name"], initializer["config"]));
   out.set("optimizer", keras_optimizer(table.optimizer));
+  // keras_rs does not have this key, so it is only written if set.
+  if (!table.dynamic) out.erase("dynamic");
   return out;
 }
 

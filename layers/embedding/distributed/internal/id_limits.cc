@@ -1,20 +1,24 @@
 #include <keel/layers/embedding/distributed/internal/id_limits.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <unordered_set>
 #include <vector>
 
+#include <keel/distribute/dynamic/internal/key_functions.h>
 #include <keel/framework/base/internal/hash_map.h>
 
 namespace keel {
 namespace {
 
 // Returns the rows without the positions whose ids `keep` rejects.
-template <class Keep>
+template <class Id, class Keep>
 IdRows filtered(const IdRows& rows, const Keep& keep) {
-  const auto ids = rows.ids.data<int64_t>();
+  const auto ids = rows.ids.data<Id>();
   const auto splits = rows.row_splits.data<int64_t>();
   const auto weights = rows.weights ? rows.weights.data<float>() : std::span<const float>();
-  std::vector<int64_t> kept, new_splits = {0};
+  std::vector<Id> kept;
+  std::vector<int64_t> new_splits = {0};
   std::vector<float> kept_weights;
   for (size_t r = 0; r + 1 < splits.size(); ++r) {
     for (int64_t p = splits[r]; p < splits[r + 1]; ++p) {
@@ -29,6 +33,20 @@ IdRows filtered(const IdRows& rows, const Keep& keep) {
   if (rows.weights) out.weights = Tensor::from(kept_weights, {std::ssize(kept_weights)});
   return out;
 }
+
+// A set of ids.
+template <class Id>
+class IdSet {
+ public:
+  // Returns true if the id is new.
+  bool insert(const Id& id) { return ids_.insert(id).second; }
+  bool contains(const Id& id) const { return ids_.contains(id); }
+
+ private:
+  std::unordered_set<Id> ids_;
+};
+template <>
+class IdSet<int64_t> : public HashSet<int64_t> {};
 
 }  // namespace
 
@@ -61,12 +79,13 @@ struct IdLimiter::Demand {
 };
 
 IdLimiter::IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy,
-                     int partitions, bool grows, std::string caller)
+                     int partitions, bool grows, std::string caller, bool dynamic)
     : table_(std::move(table)),
       policy_(policy),
       partitions_(partitions),
       grows_(grows),
       caller_(std::move(caller)),
+      dynamic_(dynamic),
       limits_(limits) {
   check(limits);
 }
@@ -80,14 +99,25 @@ void IdLimiter::check(const IdLimits& limits) const {
   }
 }
 
+template <class Id>
+size_t IdLimiter::partition_of(const Id& id) const {
+  if constexpr (std::is_same_v<Id, int64_t>) {
+    if (!dynamic_) return static_cast<size_t>(id % partitions_);
+  }
+  const int64_t shard = distribute::key_shard(distribute::key_hash(id));
+  return static_cast<size_t>(shard * partitions_ / distribute::kKeyShards);
+}
+
+template <class Id>
 IdLimiter::Demand IdLimiter::demand_of(std::span<IdRows* const> features) const {
   Demand out = {.ids = std::vector<int64_t>(partitions_),
                 .unique_ids = std::vector<int64_t>(partitions_)};
-  HashSet<int64_t> seen;
+  IdSet<Id> seen;
   for (const IdRows* rows : features) {
-    for (const int64_t id : rows->ids.data<int64_t>()) {
-      ++out.ids[id % partitions_];
-      if (seen.insert(id)) ++out.unique_ids[id % partitions_];
+    for (const Id& id : rows->ids.template data<Id>()) {
+      const size_t partition = partition_of(id);
+      ++out.ids[partition];
+      if (seen.insert(id)) ++out.unique_ids[partition];
     }
   }
   return out;
@@ -95,12 +125,13 @@ IdLimiter::Demand IdLimiter::demand_of(std::span<IdRows* const> features) const 
 
 // Keeps ids in feature order until their partition is full. An id that was kept before only counts
 // towards max_ids_per_partition. Returns the number of dropped ids.
-int64_t IdLimiter::drop(std::span<IdRows* const> features, const IdLimits& limits, int partitions) {
-  std::vector<int64_t> ids(partitions), unique_ids(partitions);
-  HashSet<int64_t> admitted;
+template <class Id>
+int64_t IdLimiter::drop(std::span<IdRows* const> features, const IdLimits& limits) const {
+  std::vector<int64_t> ids(partitions_), unique_ids(partitions_);
+  IdSet<Id> admitted;
   int64_t dropped = 0;
-  const auto keep = [&](int64_t id) {
-    const auto p = static_cast<size_t>(id % partitions);
+  const auto keep = [&](const Id& id) {
+    const size_t p = partition_of(id);
     const bool known = admitted.contains(id);
     if (ids[p] == limits.max_ids_per_partition ||
         (!known && unique_ids[p] == limits.max_unique_ids_per_partition)) {
@@ -114,7 +145,7 @@ int64_t IdLimiter::drop(std::span<IdRows* const> features, const IdLimits& limit
     }
     return true;
   };
-  for (IdRows* rows : features) *rows = filtered(*rows, keep);
+  for (IdRows* rows : features) *rows = filtered<Id>(*rows, keep);
   return dropped;
 }
 
@@ -131,15 +162,24 @@ void IdLimiter::refuse(const Demand& demand, const IdLimits& limits) const {
 }
 
 void IdLimiter::apply(std::span<IdRows* const> features) {
-  if (policy_ == IdLimitPolicy::kUnlimited && !grows_) return;
-  const Demand demand = demand_of(features);
+  if ((policy_ == IdLimitPolicy::kUnlimited && !grows_) || features.empty()) return;
+  if (features[0]->ids.dtype() == DType::kString) {
+    apply_to<std::string>(features);
+  } else {
+    apply_to<int64_t>(features);
+  }
+}
+
+template <class Id>
+void IdLimiter::apply_to(std::span<IdRows* const> features) {
+  const Demand demand = demand_of<Id>(features);
   const int64_t most = *std::ranges::max_element(demand.ids);
   const int64_t most_unique = *std::ranges::max_element(demand.unique_ids);
   const IdLimits limits = this->limits();
   const bool exceeds = !grows_ && (most > limits.max_ids_per_partition ||
                                    most_unique > limits.max_unique_ids_per_partition);
   if (exceeds && policy_ == IdLimitPolicy::kError) refuse(demand, limits);
-  const int64_t dropped = exceeds ? drop(features, limits, partitions_) : 0;
+  const int64_t dropped = exceeds ? drop<Id>(features, limits) : 0;
   const std::lock_guard lock(mutex_);
   if (grows_) {
     limits_.max_ids_per_partition = std::max(limits_.max_ids_per_partition, most);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/distribute/embedding/internal/keyed_table.h>
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/distributed/internal/feature_configs.h>
 
@@ -21,12 +22,18 @@ std::vector<TableStack> stacks_of(const SparseCoreOptions& options, int shards) 
                       .vocabulary_size = table->vocabulary_size,
                       .dim = table->embedding_dim,
                       .combiner = table->combiner,
-                      .optimizer = table->optimizer});
+                      .optimizer = table->optimizer,
+                      .samples = 0,
+                      .dynamic = table->dynamic.has_value()});
   }
   for (const SparseCoreFeature& feature : options.features) {
     tables[feature.table].samples += feature.samples;
   }
   return stack_tables(tables, options.table_stacking, {.shards = shards});
+}
+
+DType key_dtype(const keras_rs::TableConfig& table) {
+  return table.dynamic && table.dynamic->key == KeyType::kString ? DType::kString : DType::kInt64;
 }
 
 // Converts ids of a member to rows of the stack.
@@ -170,7 +177,6 @@ SparseCore::SparseCore(SparseCoreOptions options)
 
 layers::TPUEmbedding SparseCore::make_engine_layer() {
   homes_.resize(options_.tables.size());
-  std::vector<Table> engine_tables;
   for (size_t s = 0; s < stacks_.size(); ++s) {
     const TableStack& stack = stacks_[s];
     for (size_t m = 0; m < stack.members.size(); ++m) {
@@ -178,12 +184,13 @@ layers::TPUEmbedding SparseCore::make_engine_layer() {
     }
     initializers_.push_back(std::make_shared<StackInitializer>(stack, options_));
     const keras_rs::TableConfig& first = *options_.tables[stack.members[0].table];
-    engine_tables.push_back(make_table({.vocabulary_size = stack.vocabulary_size,
-                                        .dim = stack.dim,
-                                        .initializer = Initializer(initializers_.back()),
-                                        .optimizer = first.optimizer,
-                                        .combiner = first.combiner,
-                                        .name = stack.name}));
+    engine_tables_.push_back(make_table({.vocabulary_size = stack.vocabulary_size,
+                                         .dim = stack.dim,
+                                         .initializer = Initializer(initializers_.back()),
+                                         .optimizer = first.optimizer,
+                                         .combiner = first.combiner,
+                                         .name = stack.name,
+                                         .dynamic = first.dynamic}));
   }
   const int partitions = distribute::Strategy::current().num_replicas_in_sync();
   for (const auto& table : options_.tables) {
@@ -191,11 +198,12 @@ layers::TPUEmbedding SparseCore::make_engine_layer() {
         table->name,
         IdLimits{.max_ids_per_partition = table->max_ids_per_partition,
                  .max_unique_ids_per_partition = table->max_unique_ids_per_partition},
-        options_.id_limit_policy, partitions, options_.update_stats);
+        options_.id_limit_policy, partitions, options_.update_stats, "DistributedEmbedding",
+        table->dynamic.has_value());
   }
   Nest<FeatureConfig>::Dict features;
   for (const SparseCoreFeature& f : options_.features) {
-    features.emplace(f.path, FeatureConfig{.table = engine_tables[homes_[f.table].stack]});
+    features.emplace(f.path, FeatureConfig{.table = engine_tables_[homes_[f.table].stack]});
   }
   return layers::TPUEmbedding({.feature_config = std::move(features), .name = options_.name});
 }
@@ -209,11 +217,25 @@ Variable SparseCore::build(const std::vector<RandomStream>& streams) {
   Specs::Dict specs;
   for (const SparseCoreFeature& f : options_.features) {
     specs.emplace(f.path, TensorSpec{.shape = {kUnknown, kUnknown},
-                                     .dtype = DType::kInt64,
+                                     .dtype = key_dtype(*options_.tables[f.table]),
                                      .layout = Layout::kRagged});
   }
   engine_->build(specs);
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    const keras_rs::TableConfig& table = *options_.tables[t];
+    if (!table.dynamic) continue;
+    const Initializer initializer = table_initializer(table);
+    dynamic_table(static_cast<int>(t))
+        .table("build")
+        .set_initial_rows({table.embedding_dim, initializer,
+                           table.dynamic->not_admitted.initializer.value_or(initializer),
+                           streams[t]});
+  }
   return engine_->trainable_variables().at(0);
+}
+
+DynamicTable SparseCore::dynamic_table(int table) const {
+  return engine_->dynamic_table(engine_tables_[homes_[table].stack]);
 }
 
 void SparseCore::apply_limits(std::vector<IdRows>& features) {

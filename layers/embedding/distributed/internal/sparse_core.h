@@ -49,6 +49,8 @@ class SparseCore {
   // Returns the weights and then the slots of one table, "<table>/embeddings" and
   // "<table>/embeddings/<slot>", without padding. Empty before build().
   std::vector<StateEntry> state_entries(int table) const;
+  // Returns a table with dynamic ids.
+  DynamicTable dynamic_table(int table) const;
   // Returns the stacks.
   const std::vector<TableStack>& stacks() const { return stacks_; }
   // Returns the id statistics of one table.
@@ -74,6 +76,7 @@ class SparseCore {
   const std::vector<TableStack> stacks_;
   std::vector<Home> homes_;                                      // by table
   std::deque<IdLimiter> limiters_;                               // by table
+  std::vector<Table> engine_tables_;                             // by stack
   std::vector<std::shared_ptr<StackInitializer>> initializers_;  // by stack
   const layers::TPUEmbedding engine_;
 };

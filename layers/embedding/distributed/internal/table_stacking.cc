@@ -26,6 +26,7 @@ bool is_elementwise(const EmbeddingOptimizer& optimizer) {
 
 // Returns null if both tables may share a stack, else the property in which they differ.
 const char* difference(const StackableTable& a, const StackableTable& b) {
+  if (a.dynamic || b.dynamic) return "fixed number of rows";
   if (padded_dim(a.dim) != padded_dim(b.dim)) return "padded dim";
   if (a.combiner != b.combiner) return "combiner";
   return a.optimizer == b.optimizer && is_elementwise(a.optimizer) ? nullptr : "optimizer";
@@ -76,6 +77,10 @@ std::vector<Group> group_by_lists(const std::vector<StackableTable>& tables,
     Group group;
     for (const std::string& name : list) {
       const int t = find_table(tables, name);
+      if (tables[t].dynamic) {
+        throw ValueError("table_stacking: table '", name,
+                         "' has dynamic ids and cannot be stacked; remove it from the lists");
+      }
       if (std::ranges::find(group, t) != group.end()) {
         throw ValueError("table_stacking: a list must name a table only once, received '", name,
                          "' twice");

@@ -16,7 +16,8 @@ struct StackableTable {
   int64_t vocabulary_size = 0, dim = 0;
   std::string combiner = "mean";
   EmbeddingOptimizer optimizer = {};
-  int64_t samples = 0;  // sum over the global batches of its features; 0 if unknown
+  int64_t samples = 0;   // sum over the global batches of its features; 0 if unknown
+  bool dynamic = false;  // dynamic ids: the table is not stacked
 };
 
 // Options of stack_tables.
@@ -90,9 +91,11 @@ struct TableStack {
 
 // Assigns every table to exactly one stack. "auto" stacks tables with equal padded dim, optimizer
 // and combiner, in order of their names, each into the first stack with enough room. Tables whose
-// optimizer has a user-defined rule, user-defined slots or a required width are not stacked.
-// Throws ValueError for a list that names a table twice, a table that another list contains, or an
-// unknown table, and for tables in one list that differ in padded dim, optimizer or combiner.
+// optimizer has a user-defined rule, user-defined slots or a required width, and tables with
+// dynamic ids are not stacked.
+// Throws ValueError for a list that names a table twice or one with dynamic ids, a table that
+// another list contains, or an unknown table, and for tables in one list that differ in padded dim,
+// optimizer or combiner.
 std::vector<TableStack> stack_tables(const std::vector<StackableTable>& tables,
                                      const TableStacking& stacking, const StackingOptions& options);
 

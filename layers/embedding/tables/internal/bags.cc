@@ -239,50 +239,12 @@ Tensor numbers_of_keys(const std::string& path, const FeatureConfig& feature, co
   return out;
 }
 
-template <class Key>
-Tensor keys_at(const Tensor& keys, std::span<const int64_t> numbers) {
-  const auto from = keys.data<Key>();
-  std::vector<Key> out;
-  out.reserve(numbers.size());
-  for (const int64_t number : numbers) out.push_back(from[number]);
-  return Tensor::from(out, {std::ssize(out)});
-}
-
-// Returns the ids of a table with dynamic ids in the type of its keys.
-Tensor key_values(const std::string& path, const FeatureConfig& feature, const Tensor& values) {
-  const bool strings = feature.table->dynamic->key == KeyType::kString;
-  const bool fits = strings ? values.dtype() == DType::kString
-                            : values.dtype() == DType::kInt64 || values.dtype() == DType::kInt32;
-  if (!fits) {
-    throw TypeError("TPUEmbedding: feature '", path, "': ids of table '", feature.table->name,
-                    "' must be ", strings ? "strings" : "int32 or int64", ", received ",
-                    values.dtype());
-  }
-  const Tensor keys = strings ? values : values.cast(DType::kInt64);
-  return keys.reshaped({keys.size()});
-}
-
-TensorLike with_values(const TensorLike& input, const Tensor& values) {
-  switch (input.layout()) {
-    case Layout::kDense:
-      return values.reshaped(input.values().shape());
-    case Layout::kSparse: {
-      SparseTensor out = input.sparse();
-      out.values = values;
-      return out;
-    }
-    case Layout::kRagged:
-      break;
-  }
-  RaggedTensor out = input.ragged();
-  out.values = values;
-  return out;
-}
-
 // Converts the positions of the ids to bags as if they were the ids, then replaces them by the ids.
 FeatureBags key_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                      const std::optional<TensorLike>& weights, bool pooled_dense) {
-  const Tensor keys = key_values(path, feature, input.values());
+  const Tensor keys =
+      key_values(str("TPUEmbedding: feature '", path, "': table '", feature.table->name, "'"),
+                 feature.table->dynamic->key, input.values());
   const Tensor numbers = numbers_of_keys(path, feature, keys);
   FeatureConfig positions = feature;
   positions.table = std::make_shared<TableConfig>(*feature.table);
@@ -292,8 +254,7 @@ FeatureBags key_bags(const std::string& path, const FeatureConfig& feature, cons
   FeatureBags out =
       to_bags(path, positions, with_values(input, numbers), weights, IdRule::kStrict, pooled_dense);
   const auto found = out.ids.data<int64_t>();
-  out.ids = keys.dtype() == DType::kString ? keys_at<std::string>(keys, found)
-                                           : keys_at<int64_t>(keys, found);
+  out.ids = keys_at(keys, found);
   return out;
 }
 

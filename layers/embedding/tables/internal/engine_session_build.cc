@@ -239,7 +239,8 @@ void EngineSession::build(const std::vector<Shape>& output_shapes,
   }
   auto engine = std::make_shared<EmbeddingEngine>(
       configuration, EmbeddingEngine::LocalShards{.first = s.strategy.first_local_replica(),
-                                                  .count = s.strategy.num_local_replicas()});
+                                                  .count = s.strategy.num_local_replicas(),
+                                                  .group = &s.strategy.process_group()});
   s.initialize(*engine, slots, restored);
   distribute::set_active_engine(s.strategy, engine, kBuildCaller);
   s.engine = std::move(engine);

@@ -125,13 +125,70 @@ void cut_rows(IdRows& rows, int64_t max_row_length) {
 
 }  // namespace
 
+namespace {
+
+void check_rank(const std::string& caller, const TensorSpec& ids) {
+  const int rank = ids.shape.rank();
+  if (rank == 2 || (rank == 1 && ids.layout == Layout::kDense)) return;
+  throw ValueError(caller, ": ids must have shape [rows] or [rows, n], received ", ids.shape);
+}
+
+template <class Key>
+Tensor keys_of_type(const Tensor& of, std::span<const int64_t> positions) {
+  const auto from = of.data<Key>();
+  std::vector<Key> out;
+  out.reserve(positions.size());
+  for (const int64_t position : positions) out.push_back(from[position]);
+  return Tensor::from(out, {std::ssize(out)});
+}
+
+}  // namespace
+
+void check_key_type(const std::string& caller, KeyType type, DType ids) {
+  const bool strings = type == KeyType::kString;
+  if (strings ? ids == DType::kString : ids == DType::kInt64 || ids == DType::kInt32) return;
+  throw TypeError(caller, ": ids must be ", strings ? "strings" : "int32 or int64",
+                  ", the type of the table's keys, received ", ids);
+}
+
 void check_id_spec(const std::string& caller, const TensorSpec& ids) {
   if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32 && !is_floating(ids.dtype)) {
     throw ValueError(caller, ": ids must be numeric, received ", ids.dtype);
   }
-  const int rank = ids.shape.rank();
-  if (rank == 2 || (rank == 1 && ids.layout == Layout::kDense)) return;
-  throw ValueError(caller, ": ids must have shape [rows] or [rows, n], received ", ids.shape);
+  check_rank(caller, ids);
+}
+
+void check_key_spec(const std::string& caller, KeyType type, const TensorSpec& ids) {
+  check_key_type(caller, type, ids.dtype);
+  check_rank(caller, ids);
+}
+
+Tensor key_values(const std::string& caller, KeyType type, const Tensor& ids) {
+  check_key_type(caller, type, ids.dtype());
+  const Tensor keys = type == KeyType::kString ? ids : ids.cast(DType::kInt64);
+  return keys.reshaped({keys.size()});
+}
+
+Tensor keys_at(const Tensor& keys, std::span<const int64_t> positions) {
+  return keys.dtype() == DType::kString ? keys_of_type<std::string>(keys, positions)
+                                        : keys_of_type<int64_t>(keys, positions);
+}
+
+TensorLike with_values(const TensorLike& input, const Tensor& values) {
+  switch (input.layout()) {
+    case Layout::kDense:
+      return values.reshaped(input.values().shape());
+    case Layout::kSparse: {
+      SparseTensor out = input.sparse();
+      out.values = values;
+      return out;
+    }
+    case Layout::kRagged:
+      break;
+  }
+  RaggedTensor out = input.ragged();
+  out.values = values;
+  return out;
 }
 
 void check_weights_are_finite(const std::string& caller, const Tensor& weights) {
@@ -156,6 +213,20 @@ IdRows to_id_rows(const std::string& caller, const TensorLike& ids,
   if (single && options.combiner != "sum") matched = {};
   IdRows out = {.ids = values, .row_splits = row_splits, .weights = std::move(matched)};
   if (!single && options.max_row_length != kUnknown) cut_rows(out, options.max_row_length);
+  return out;
+}
+
+// Converts the positions of the ids to rows as if they were the ids, then replaces them by the ids.
+IdRows to_key_rows(const std::string& caller, KeyType type, const TensorLike& ids,
+                   const std::optional<TensorLike>& weights, const IdRowsOptions& options) {
+  const Tensor keys = key_values(caller, type, ids.values());
+  Tensor positions = Tensor::uninitialized({keys.size()}, DType::kInt64);
+  const auto numbers = positions.mutable_data<int64_t>();
+  std::iota(numbers.begin(), numbers.end(), 0);
+  IdRowsOptions all = options;
+  all.vocabulary_size = keys.size();
+  IdRows out = to_id_rows(caller, with_values(ids, positions), weights, all);
+  out.ids = keys_at(keys, out.ids.data<int64_t>());
   return out;
 }
 

@@ -3,15 +3,17 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {
 
 // Ids grouped by row. Row r holds the ids at positions [row_splits[r], row_splits[r + 1]).
 struct IdRows {
-  Tensor ids;           // int64 [n]
+  Tensor ids;           // int64 [n], or string [n] for a table with string ids
   Tensor row_splits;    // int64 [rows + 1]
   Tensor weights = {};  // float32 [n]; empty: ones
 
@@ -44,5 +46,20 @@ void check_weights_are_finite(const std::string& caller, const Tensor& weights);
 // of another layout.
 IdRows to_id_rows(const std::string& caller, const TensorLike& ids,
                   const std::optional<TensorLike>& weights, const IdRowsOptions& options);
+
+// The same for a table with dynamic ids; `vocabulary_size` is not used, and every id is valid.
+IdRows to_key_rows(const std::string& caller, KeyType type, const TensorLike& ids,
+                   const std::optional<TensorLike>& weights, const IdRowsOptions& options);
+// Throws TypeError, naming `caller`, unless ids have the type of the keys: strings, or int32 or
+// int64.
+void check_key_type(const std::string& caller, KeyType type, DType ids);
+// Does the same, and throws ValueError for ids of another rank than check_id_spec() accepts.
+void check_key_spec(const std::string& caller, KeyType type, const TensorSpec& ids);
+// Returns ids as int64 or strings. Throws TypeError like check_key_type().
+Tensor key_values(const std::string& caller, KeyType type, const Tensor& ids);
+// Returns the keys at these positions.
+Tensor keys_at(const Tensor& keys, std::span<const int64_t> positions);
+// Returns `input` with other values.
+TensorLike with_values(const TensorLike& input, const Tensor& values);
 
 }  // namespace keel

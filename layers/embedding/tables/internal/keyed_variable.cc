@@ -4,6 +4,7 @@
 #include <map>
 
 #include <keel/autodiff/tape.h>
+#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
 namespace keel {
 namespace {
@@ -40,7 +41,7 @@ Tensor rows_read(const KeyedTable& table, const KeyedLookup& lookup) {
   float* to = out.mutable_data<float>().data();
   for (const int64_t row : lookup.reads) {
     if (row < 0) {
-      std::copy_n(&lookup.fresh_rows[(-1 - row) * dim], dim, to);
+      std::copy_n(&lookup.given_rows[(-1 - row) * dim], dim, to);
     } else {
       table.shard().read(0, row, to);
     }
@@ -69,9 +70,9 @@ KeyedVariable::KeyedVariable(const TableConfig& table, const Variable& variable)
       table_(made({})),
       variable_(variable) {}
 
-std::pair<Variable, std::shared_ptr<KeyedVariable>> KeyedVariable::create(
-    const TableConfig& table) {
-  Variable variable(Tensor::zeros({0, table.dim}), {.name = table.name});
+std::pair<Variable, std::shared_ptr<KeyedVariable>> KeyedVariable::create(const TableConfig& table,
+                                                                          const std::string& name) {
+  Variable variable(Tensor::zeros({0, table.dim}), {.name = name.empty() ? table.name : name});
   std::shared_ptr<KeyedVariable> out(new KeyedVariable(table, variable));
   VariableStorage(variable).set_deferred_rows(out);
   return {std::move(variable), std::move(out)};
@@ -90,9 +91,13 @@ Tensor KeyedVariable::look_up(FeatureBags& bags) {
   const FeatureBatch batch = batch_of(bags);
   const Lookup lookup = table_->look_up({&batch, 1}, true, table_->updates());
   take_numbers(*lookup, bags);
-  const int64_t ticket = next_ticket_++;
-  lookups_.emplace_back(ticket, lookup);
-  if (lookups_.size() > kMostLookups) lookups_.pop_front();
+  int64_t ticket = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ticket = next_ticket_++;
+    lookups_.emplace_back(ticket, lookup);
+    if (lookups_.size() > kMostLookups) lookups_.pop_front();
+  }
   // The value of the variable is only a handle for the tape.
   const Tensor source = variable().read_rows(Tensor::zeros({0}, DType::kInt64));
   return custom_gradient({source}, [&] {
@@ -224,6 +229,18 @@ void KeyedVariable::finish_update() {
   planned_.clear();
   gradient_ = {};
   table_->finish_update();
+}
+
+std::vector<StateEntry> keyed_entries(const std::string& name,
+                                      const std::shared_ptr<KeyedVariable>& keyed) {
+  std::vector<std::string> slots;
+  for (const Slot& slot : keyed->table().options().slots) slots.push_back(name + "/" + slot.name);
+  std::vector<StateEntry> out =
+      dynamic_entries(name, slots, keyed->table(), [keyed] { return &keyed->table(); });
+  for (StateEntry& entry : out) {
+    if (entry.name == name) entry.variable_id = keyed->variable().id();
+  }
+  return out;
 }
 
 }  // namespace keel

@@ -3,6 +3,8 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include <keel/distribute/embedding/internal/keyed_table.h>
 #include <keel/layers/embedding/tables/internal/bags.h>
 #include <keel/layers/embedding/tables/table_config.h>
+#include <keel/layers/layer_types.h>
 
 namespace keel {
 
@@ -22,13 +25,15 @@ Tensor inference_rows(const distribute::KeyedTable& table, FeatureBags& bags);
 // ids of the lookups that the gradient names.
 class KeyedVariable final : public KeyedRows, public std::enable_shared_from_this<KeyedVariable> {
  public:
-  // Makes a table and its variable, which is named like the table. The variable owns the table.
-  static std::pair<Variable, std::shared_ptr<KeyedVariable>> create(const TableConfig& table);
+  // Makes a table and its variable, which is named like the table unless `name` is set. The
+  // variable owns the table.
+  static std::pair<Variable, std::shared_ptr<KeyedVariable>> create(const TableConfig& table,
+                                                                    const std::string& name = {});
 
   Variable variable() const { return variable_.lock(); }  // empty once the variable is destroyed
   distribute::KeyedTable& table() const { return *table_; }
   // Looks up the ids of `bags`. Replaces them by row numbers of the result, float32
-  // [distinct ids, dim].
+  // [distinct ids, dim]. Replicas may call it concurrently.
   Tensor look_up(FeatureBags& bags);
 
   void materialize(std::span<const int64_t>) override {}  // lookups do not read the value
@@ -51,11 +56,16 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
   const distribute::InitialRows initial_;
   std::unique_ptr<distribute::KeyedTable> table_;
   const Variable::Weak variable_;
+  std::mutex mutex_;  // guards the next two members while replicas look up
   int64_t next_ticket_ = 0;
   std::deque<std::pair<int64_t, Lookup>> lookups_;  // training lookups by ticket, oldest first
   // Between plan_update() and finish_update().
   IndexedSlices gradient_;
   std::vector<Lookup> planned_;
 };
+
+// Returns the entries of the table with this name for checkpoints (dynamic_entries.h).
+std::vector<StateEntry> keyed_entries(const std::string& name,
+                                      const std::shared_ptr<KeyedVariable>& keyed);
 
 }  // namespace keel

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/internal/int8_table.h>
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
 #include <keel/framework/kernels/embedding/row_sum.h>
+#include <keel/layers/serving/steps/internal/serving_keys.h>
 
 namespace keel {
 namespace {
@@ -25,13 +27,36 @@ void prefetch_row(const char* row, int64_t bytes) {
   }
 }
 
-// Calls fn(ids) with a pointer to int32_t or int64_t.
+// The row numbers of keys, which are found when they are read.
+template <class Key>
+struct RowsOfKeys {
+  const Key* data;
+  const ServingKeys* keys;
+  int64_t operator[](int64_t i) const {
+    if constexpr (std::is_same_v<Key, std::string>) {
+      return keys->row(data[i]);
+    } else {
+      return keys->row(static_cast<int64_t>(data[i]));
+    }
+  }
+};
+
+// Calls fn(ids) with row numbers: a pointer to int32_t or int64_t, or RowsOfKeys.
 template <class Fn>
-void visit_ids(const TensorView& ids, const Fn& fn) {
-  if (ids.dtype == DType::kInt32) {
-    fn(static_cast<const int32_t*>(ids.data));
+void visit_ids(const PlanLookup& lookup, const TensorView& ids, const Fn& fn) {
+  const auto visit = [&]<class Id>(const Id* data) {
+    if (lookup.keys != nullptr) {
+      fn(RowsOfKeys<Id>{data, lookup.keys.get()});
+    } else if constexpr (!std::is_same_v<Id, std::string>) {
+      fn(data);
+    }
+  };
+  if (ids.dtype == DType::kString) {
+    visit(static_cast<const std::string*>(ids.data));
+  } else if (ids.dtype == DType::kInt32) {
+    visit(static_cast<const int32_t*>(ids.data));
   } else {
-    fn(static_cast<const int64_t*>(ids.data));
+    visit(static_cast<const int64_t*>(ids.data));
   }
 }
 
@@ -64,23 +89,31 @@ RowBytes rows_of(const PlanLookup& lookup) {
 // A dense lookup resolved for one call.
 struct Dense {
   const void* ids;  // ids of the first row
-  bool is_int32;
+  DType dtype;
+  const ServingKeys* keys;  // null for row numbers
   RowBytes table;
   int64_t dim, per_row;
   PlanRows out;
 
   int64_t id(int64_t i) const {
-    return is_int32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
+    // An id that is left out reads the row of zeros.
+    if (dtype == DType::kString) {
+      return std::max<int64_t>(0, keys->row(static_cast<const std::string*>(ids)[i]));
+    }
+    const int64_t out = dtype == DType::kInt32 ? static_cast<const int32_t*>(ids)[i]
+                                               : static_cast<const int64_t*>(ids)[i];
+    return keys == nullptr ? out : std::max<int64_t>(0, keys->row(out));
   }
   const char* row(int64_t i) const { return table.base + id(i) * table.bytes; }
 };
 
 Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
   const TensorView& ids = call.view(entry.lookup.ids);
-  const bool is_int32 = ids.dtype == DType::kInt32;
   const int64_t first = call.begin * entry.per_row;
-  return {.ids = static_cast<const char*>(ids.data) + first * (is_int32 ? 4 : 8),
-          .is_int32 = is_int32,
+  const int64_t bytes = ids.dtype == DType::kString ? sizeof(std::string) : size_of(ids.dtype);
+  return {.ids = static_cast<const char*>(ids.data) + first * bytes,
+          .dtype = ids.dtype,
+          .keys = entry.lookup.keys.get(),
           .table = rows_of(entry.lookup),
           .dim = entry.lookup.table.dim(1),
           .per_row = entry.per_row,
@@ -88,6 +121,7 @@ Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
 }
 
 void prefetch_rows(const Dense& d, int64_t begin, int64_t end) {
+  if (d.keys != nullptr) return;  // would find each key twice
   for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
     prefetch_row(d.row(i), d.table.bytes);
     if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + d.id(i));
@@ -153,8 +187,9 @@ class RowEnds {
   int64_t row_, at_ = 0;
 };
 
-template <int64_t kDim, bool kInt8, class Id>
-void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& call) {
+template <int64_t kDim, bool kInt8, class Ids>
+void pool_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& call) {
+  constexpr bool kNumbers = std::is_pointer_v<Ids>;
   const PlanLookup& lookup = entry.lookup;
   const TensorView& view = call.view(lookup.ids);
   const float* const weights =
@@ -170,9 +205,11 @@ void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& ca
     double total = 0;
     int64_t count = 0;
     for (const int64_t end = ends.next(); p < end; ++p) {
-      if (p + kIdsAhead < view.values && ids[p + kIdsAhead] >= 0) {
-        prefetch_row(table.base + static_cast<int64_t>(ids[p + kIdsAhead]) * table.bytes,
-                     table.bytes);
+      if constexpr (kNumbers) {
+        if (p + kIdsAhead < view.values && ids[p + kIdsAhead] >= 0) {
+          prefetch_row(table.base + static_cast<int64_t>(ids[p + kIdsAhead]) * table.bytes,
+                       table.bytes);
+        }
       }
       const auto id = static_cast<int64_t>(ids[p]);
       const float w = weights == nullptr ? 1.0F : weights[p];
@@ -259,7 +296,10 @@ void LookupStep::check_entries(const PlanCall& call) const {
                            call.batch, " rows, received ", ids.shape);
       }
       if (entry.lookup.weights) check_weights(entry.lookup, ids, call.view(*entry.lookup.weights));
-      visit_ids(ids, [&](const auto* values) { check_ids(entry.lookup, values, ids.values); });
+      if (entry.lookup.keys != nullptr) continue;  // all keys are valid
+      visit_ids(entry.lookup, ids, [&]<class Ids>(const Ids& values) {
+        if constexpr (std::is_pointer_v<Ids>) check_ids(entry.lookup, values, ids.values);
+      });
     }
   }
 }
@@ -286,7 +326,7 @@ void LookupStep::run(const PlanCall& call) const {
     }
   }
   for (const Entry& entry : pooled_) {
-    visit_ids(call.view(entry.lookup.ids), [&](const auto* ids) {
+    visit_ids(entry.lookup, call.view(entry.lookup.ids), [&](const auto& ids) {
       kernels::with_constant_dim(entry.lookup.table.dim(1), [&]<int64_t kDim>() {
         entry.lookup.int8 ? pool_rows<kDim, true>(entry, ids, call)
                           : pool_rows<kDim, false>(entry, ids, call);

@@ -81,7 +81,7 @@ TEST(KeyDirectoryTest, D051KeysWithEqualHashesAreTwoKeys) {
   EXPECT_EQ(directory.find("a", kHash), a);
   EXPECT_EQ(directory.find("b", kHash), b);
   EXPECT_EQ(directory.find("c", kHash), KeyIndex::kNone);
-  directory.use(a).add(3, 5);
+  directory.add_use(a, 3, 5);
   EXPECT_EQ(directory.use(a).count, 3U);
   EXPECT_EQ(directory.use(b).count, 0U);
   DistinctKeys<std::string> distinct(2);
@@ -113,6 +113,79 @@ TEST(KeyDirectoryTest, CountsSaturate) {
   use.add(1, 4);
   EXPECT_EQ(use.count, 0xffffffffU);
   EXPECT_EQ(use.last, 4);
+}
+
+TEST(KeyDirectoryTest, FindsManyKeysWhileItGrowsAndShrinks) {
+  KeyDirectory<int64_t> directory;
+  std::map<int64_t, uint32_t> expected;
+  std::mt19937_64 random(3);
+  std::vector<int64_t> asked(997);
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 1'500; ++i) {
+      const auto key = static_cast<int64_t>(random());
+      expected[key] = directory.add(key, {.last = round, .born = round});
+    }
+    // Every third round removes a part of the keys.
+    for (auto i = expected.begin(); round % 3 == 2 && i != expected.end();) {
+      const bool removes = random() % 3 == 0;
+      if (removes) directory.remove(i->second);
+      i = removes ? expected.erase(i) : std::next(i);
+    }
+    auto next = expected.begin();
+    for (int64_t& key : asked)
+      key = random() % 2 == 0 ? (next++)->first : static_cast<int64_t>(random());
+    size_t calls = 0;
+    directory.find_all(
+        asked.size(), [&](size_t i) { return asked[i]; },
+        [&](size_t i) { return key_hash(asked[i]); },
+        [&](size_t i, uint32_t position) {
+          EXPECT_EQ(i, calls++);
+          const auto found = expected.find(asked[i]);
+          EXPECT_EQ(position, found == expected.end() ? KeyIndex::kNone : found->second);
+        });
+    ASSERT_EQ(calls, asked.size());
+    for (const auto& [key, position] : expected) ASSERT_EQ(directory.find(key), position);
+  }
+}
+
+TEST(KeyDirectoryTest, ARowCostsAtMost24BytesAtLoadFourFifths) {
+  KeyDirectory<int64_t> directory;
+  std::mt19937_64 random(5);
+  do {
+    directory.add(static_cast<int64_t>(random()), {});
+  } while (directory.size() < 10'000 || directory.load() < 0.799);
+  EXPECT_LE(static_cast<double>(directory.bytes()) / static_cast<double>(directory.size()), 24.05);
+}
+
+TEST(KeyDirectoryTest, TimesAreExactHoweverFarApart) {
+  KeyDirectory<int64_t> directory;
+  const std::vector<int64_t> times = {1'700'000'000, 1'690'000'000, 1'716'000'000, 5,
+                                      int64_t{1} << 62};
+  for (size_t added = 0; added < times.size(); ++added) {
+    directory.add(static_cast<int64_t>(added), {.last = times[added], .born = times[added]});
+    for (size_t i = 0; i <= added; ++i) {
+      const KeyUse use = directory.use(static_cast<int64_t>(i));
+      EXPECT_EQ(use.last, times[i]);
+      EXPECT_EQ(use.born, times[i]);
+    }
+  }
+  directory.add_use(1, 7, (int64_t{1} << 62) + 1);
+  EXPECT_EQ(directory.use(1).last, (int64_t{1} << 62) + 1);
+  EXPECT_EQ(directory.use(1).born, 1'690'000'000);
+  EXPECT_EQ(directory.use(1).count, 7U);
+}
+
+TEST(KeyDirectoryTest, ExpiredKeysAreFoundOnce) {
+  KeyDirectory<int64_t> directory;
+  directory.track_expiry();
+  for (int64_t key = 0; key < 6; ++key) directory.add(key, {.last = key, .born = key});
+  EXPECT_GT(directory.bytes(), KeyDirectory<int64_t>().bytes());
+  directory.add_use(1, 1, 4);  // between the limits of the next two calls
+  directory.remove(directory.find(0));
+  EXPECT_THAT(keys_at(directory, directory.take_expired(3)), testing::UnorderedElementsAre(2, 3));
+  directory.remove(directory.find(2));
+  directory.remove(directory.find(3));
+  EXPECT_THAT(keys_at(directory, directory.take_expired(4)), testing::UnorderedElementsAre(1, 4));
 }
 
 TEST(KeyDirectoryTest, HalvingRoundsDown) {

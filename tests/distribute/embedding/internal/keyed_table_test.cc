@@ -84,7 +84,7 @@ std::vector<float> values_of(const KeyedTable& table, const KeyedLookup& lookup)
   for (const int64_t row : lookup.features[0].ids.data<int64_t>()) {
     float value = 0;
     if (row < 0) {
-      value = lookup.fresh_rows[-1 - row];
+      value = lookup.given_rows[-1 - row];
     } else {
       table.shard().read(0, row, &value);
     }

@@ -1,4 +1,4 @@
-#include <keel/distribute/embedding/internal/background_worker.h>
+#include <keel/distribute/internal/background_worker.h>
 
 #include <algorithm>
 #include <pthread.h>

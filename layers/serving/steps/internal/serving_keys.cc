@@ -1,0 +1,53 @@
+#include <keel/layers/serving/steps/internal/serving_keys.h>
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+template <class Key>
+void insert_all(const Tensor& keys, distribute::KeyIndex& index) {
+  uint32_t position = 0;
+  for (const Key& key : keys.data<Key>()) index.insert(distribute::key_hash(key), position++);
+}
+
+}  // namespace
+
+ServingKeys::ServingKeys(const DynamicTableState& state, const DynamicVocabulary& options)
+    : options_(options),
+      keys_(state.keys),
+      first_row_(1 + state.fallback.dim(0)),
+      table_(Tensor::zeros({first_row_ + state.rows.dim(0), state.rows.dim(1)})) {
+  const auto fallback = state.fallback.data<float>(), rows = state.rows.data<float>();
+  const auto to = table_.mutable_data<float>().begin() + state.rows.dim(1);
+  std::ranges::copy(rows, std::ranges::copy(fallback, to).out);
+  if (has_strings()) {
+    insert_all<std::string>(keys_, index_);
+  } else {
+    insert_all<int64_t>(keys_, index_);
+  }
+}
+
+template <class Key>
+int64_t ServingKeys::row_of(const Key& key) const {
+  const auto keys = keys_.data<Key>();
+  const uint32_t position =
+      index_.find(distribute::key_hash(key), [&](uint32_t other) { return keys[other] == key; });
+  if (position != distribute::KeyIndex::kNone) return first_row_ + position;
+  switch (options_.not_admitted.kind) {
+    case NotAdmitted::Kind::kZero:
+      break;
+    case NotAdmitted::Kind::kIgnore:
+      return -1;
+    case NotAdmitted::Kind::kDefaultRow:
+      return 1;
+    case NotAdmitted::Kind::kHashed:
+      return 1 + distribute::fallback_row(key, options_.not_admitted.rows);
+  }
+  return 0;
+}
+
+template int64_t ServingKeys::row_of(const int64_t&) const;
+template int64_t ServingKeys::row_of(const std::string&) const;
+
+}  // namespace keel
