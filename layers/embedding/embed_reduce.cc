@@ -4,8 +4,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/embedding/tables/internal/dynamic_embeddings.h>
+#include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
