@@ -100,6 +100,7 @@
   X(PartialTPUEmbeddingLayer) \
   X(PermuteLayer) \
   X(PipelineLayer) \
+  X(PositionWeightsLayer) \
   X(PReLULayer) \
   X(RandAugmentLayer) \
   X(RandomBrightnessLayer) \

@@ -92,15 +92,9 @@ int64_t EmbeddingEngine::width(int table, int part) const {
   return state_->tables.shard(static_cast<size_t>(table)).width(part);
 }
 
-std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
+const LocalRows& EmbeddingEngine::local_rows(int table) const {
   check_static(table);
-  const LocalRows& rows = state_->tables.shard_with(table, 0, 0).rows();
-  if (!rows.is_run()) {
-    throw NotImplementedError(
-        "EmbeddingEngine: tables with mod sharding cannot be read or written when the hosts are in "
-        "several processes; use div sharding");
-  }
-  return {rows.first_row(), rows.first_row() + rows.count()};
+  return state_->tables.shard_with(table, 0, 0).rows();
 }
 
 void EmbeddingEngine::check_static(int table) const {

@@ -38,6 +38,7 @@
 
 #include <keel/distribute/communicator.h>
 #include <keel/distribute/embedding/configuration.h>
+#include <keel/distribute/embedding/partition.h>
 #include <keel/framework/initializers.h>
 #include <keel/framework/tensor.h>
 
@@ -103,9 +104,9 @@ class EmbeddingEngine {
   void initialize(int table, int part, int64_t rows, const InitializerFunction& initializer,
                   const RandomStream& stream);
 
-  // Returns the rows that this process holds as [first, end). Throws NotImplementedError if they
-  // are not contiguous, which is the case for mod sharding over several processes.
-  std::pair<int64_t, int64_t> local_rows(int table) const;
+  // Returns the rows that this process holds. They are not contiguous for mod sharding over several
+  // processes.
+  const LocalRows& local_rows(int table) const;
   // Read or write rows [begin, end) of a part of a table as an array [end - begin, dim]. Throw
   // RuntimeError if this process does not hold all of these rows. Not collective. Must not be
   // called while replicas run. 16-bit weights are read as float32, and written values are rounded

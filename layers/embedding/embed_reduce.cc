@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 #include <keel/layers/embedding/tables/internal/dynamic_embeddings.h>
+#include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
+#include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/registry.h>
 
@@ -142,6 +145,14 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
     return ops::gather(embeddings_.read_rows(found), found);
   }
   const IdRows rows = to_id_rows(caller, ids, weights, rows_options);
+  if (rows.weights && dtype() == DType::kFloat32 && GradientTape::watches(rows.weights)) {
+    const PositionPool pool(options_.combiner, {.ids = rows.ids,
+                                                .row_splits = rows.row_splits,
+                                                .weights = rows.weights,
+                                                .output_shape = {rows.row_splits.size() - 1}});
+    return pool_positions(pool, ops::gather(embeddings_.read_rows(rows.ids), rows.ids),
+                          rows.weights);
+  }
   return ops::embedding_pool(embeddings_.read_rows(rows.ids), rows.ids, rows.row_splits,
                              rows.weights, combiner_from_name(options_.combiner));
 }

@@ -68,8 +68,9 @@ struct EmbedReduceCallOptions {
 // id or row, or one scalar weight. Weights of sparse and ragged ids have the ids' positions, or are
 // dense with shape [] or [rows]. A call without options also accepts the pair (ids, weights).
 //
-// Gradients flow to the table, as IndexedSlices, and to the weights of dense ids. The gradients of
-// a sample whose divisor is 0 are 0. A regularizer or constraint of the table reads the whole
+// Gradients flow to the table, as IndexedSlices, and to weights that have the layout of the ids,
+// those of sparse and ragged ids with float32 tables only. The gradients of a sample whose divisor
+// is 0 are 0. A regularizer or constraint of the table reads the whole
 // table.
 //
 // Throws ValueError for ids that are not numbers or are outside [0, input_dim), for weights of

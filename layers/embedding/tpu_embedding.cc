@@ -46,6 +46,10 @@ void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
           optimizer->class_name, " of the V1 engine");
     }
   }
+  if (options.partition_strategy != "div" && options.partition_strategy != "mod") {
+    throw ValueError("TPUEmbedding: partition_strategy must be div or mod, received '",
+                     options.partition_strategy, "'");
+  }
   if (options.batch_size && *options.batch_size < 1) {
     throw ValueError("TPUEmbedding: batch_size must be positive, received ", *options.batch_size);
   }
@@ -83,7 +87,9 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
     const Options& options, const TableSet& tables, const Nest<FeatureConfig>& features) {
   check_options(options, tables);
   const distribute::Strategy& now = distribute::Strategy::current();
-  if (!now.is_tpu()) return std::make_unique<VariableBackend>(tables, features);
+  if (!now.is_tpu()) {
+    return std::make_unique<VariableBackend>(tables, features, options.collect_statistics);
+  }
   switch (options.embedding_feature.value_or(EmbeddingFeature::kV1)) {
     case EmbeddingFeature::kUnsupported:
       if (options.pipeline_lookups) {
@@ -91,7 +97,7 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
             "TPUEmbedding: pipeline_lookups requires embedding_feature kV1, received kUnsupported");
       }
       reject_dynamic(tables, "TPUEmbedding with EmbeddingFeature kUnsupported");
-      return std::make_unique<V0Backend>(tables, features);
+      return std::make_unique<V0Backend>(tables, features, options.collect_statistics);
     case EmbeddingFeature::kV1:
       break;
     case EmbeddingFeature::kV2:
@@ -106,8 +112,12 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
   }
   return std::make_unique<EngineBackend>(
       tables, features,
-      EngineSessionOptions{.pipeline_execution_with_tensor_core =
-                               options.pipeline_execution_with_tensor_core});
+      EngineSessionOptions{
+          .pipeline_execution_with_tensor_core = options.pipeline_execution_with_tensor_core,
+          .sharding_strategy = options.partition_strategy == "mod"
+                                   ? distribute::ShardingStrategy::kMod
+                                   : distribute::ShardingStrategy::kDiv,
+          .counts_lookups = options.collect_statistics});
 }
 
 TPUEmbeddingLayer::TPUEmbeddingLayer(Options options)
@@ -252,8 +262,24 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() con
   return out;
 }
 
+std::vector<std::pair<Table, LookupStatistics>> TPUEmbeddingLayer::lookup_statistics() const {
+  if (!options_.collect_statistics) {
+    throw RuntimeError("TPUEmbedding ", name(),
+                       ": lookup_statistics() requires the option collect_statistics");
+  }
+  std::vector<std::pair<Table, LookupStatistics>> out;
+  for (const TableSet::Entry& entry : tables_.tables) {
+    out.emplace_back(entry.original, backend_->statistics(out.size()));
+  }
+  return out;
+}
+
 std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
+  for (size_t t = 0; t < tables_.tables.size() && options_.collect_statistics; ++t) {
+    out.push_back(str("TPUEmbedding ", name(), ": table '", tables_.tables[t].own->name,
+                      "': ", text_of(backend_->statistics(t))));
+  }
   for (const auto& [path, counts] : id_counts()) {
     const std::vector<std::string> lines = notices_of(str("TPUEmbedding ", name()), path, counts);
     out.insert(out.end(), lines.begin(), lines.end());

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <keel/layers/embedding/tables/dynamic_table.h>
+#include <keel/layers/embedding/tables/lookup_statistics.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
 
@@ -45,6 +46,14 @@ struct TPUEmbeddingOptions {
   // TPUStrategy with more than one worker (num_workers), if the features are inputs of the model
   // and no other layer transforms them. Results are bit-identical with and without.
   bool pipeline_lookups = false;
+  // How an engine assigns the rows of each table to the hosts: "div" gives every host a contiguous
+  // block, "mod" gives row r to host r mod hosts, which spreads frequent low ids. Results, files
+  // and checkpoints do not depend on it. With "mod" and several processes, saving and restoring
+  // need the memory of one whole table at a time, and the first process writes it.
+  std::string partition_strategy = "div";
+  // Counts the ids of all lookups, for lookup_statistics() and the notices of fit(). Costs a sort
+  // of each batch's ids and changes no result.
+  bool collect_statistics = false;
   // With an engine: the number of rows of the global batch. The engine's record then describes this
   // batch instead of the inputs that the layer is built from. Set it if the batch dimension of
   // those inputs is unknown. Must be a multiple of the number of replicas.
@@ -91,9 +100,10 @@ class TPUEmbeddingLayer final : public Layer, public DynamicTableOwner {
 
   // Throws ValueError under the conditions of collect_tables and for optimizers of the V1 engine.
   // Under a TPUStrategy it also throws ValueError for embedding_feature kV2, and for
-  // pipeline_lookups with kUnsupported. With an engine it also throws ValueError for a table
-  // without an optimizer and for a batch_size that is not a multiple of the number of replicas. The
-  // layer copies the tables' configs and does not modify the user's objects.
+  // pipeline_lookups with kUnsupported, and for an unknown partition_strategy. With an engine it
+  // also throws ValueError for a table without an optimizer and for a batch_size that is not a
+  // multiple of the number of replicas. The layer copies the tables' configs and does not modify
+  // the user's objects.
   explicit TPUEmbeddingLayer(Options options);
   ~TPUEmbeddingLayer() override;
 
@@ -139,7 +149,12 @@ class TPUEmbeddingLayer final : public Layer, public DynamicTableOwner {
   // Returns how many invalid ids the lookups have dropped or replaced (FeatureConfig::id_policy),
   // by feature path.
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
-  std::vector<std::string> training_notices() const override;  // reports id_counts()
+  // Returns the statistics of the lookups so far, over all replicas and processes, by table in
+  // order of first use. Calls with a serving_config are not counted. Collective over the processes.
+  // Throws RuntimeError unless collect_statistics is set.
+  std::vector<std::pair<Table, LookupStatistics>> lookup_statistics() const;
+  // Reports id_counts() and, if they are collected, lookup_statistics().
+  std::vector<std::string> training_notices() const override;
 
   // Returns the features that the layer was created with.
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }

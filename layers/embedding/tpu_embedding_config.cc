@@ -37,17 +37,22 @@ Config TPUEmbeddingLayer::get_config() const {
       {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
       {"batch_size", encode(options_.batch_size)},
       {"embedding_feature", encode_feature(options_.embedding_feature)}};
-  // TensorFlow does not have this key, so it is only written if set.
+  // TensorFlow does not have these keys, so they are only written if set.
   if (options_.pipeline_lookups) out.emplace_back("pipeline_lookups", true);
+  if (options_.collect_statistics) out.emplace_back("collect_statistics", true);
+  if (options_.partition_strategy != "div") {
+    out.emplace_back("partition_strategy", options_.partition_strategy);
+  }
   return Config(std::move(out));
 }
 
 std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& config) {
-  config_internal::reject_unknown_keys(config,
-                                       {"name", "trainable", "dtype", "tables", "feature_config",
-                                        "pipeline_execution_with_tensor_core", "pipeline_lookups",
-                                        "batch_size", "embedding_feature"},
-                                       kClassName);
+  config_internal::reject_unknown_keys(
+      config,
+      {"name", "trainable", "dtype", "tables", "feature_config",
+       "pipeline_execution_with_tensor_core", "pipeline_lookups", "batch_size", "embedding_feature",
+       "partition_strategy", "collect_statistics"},
+      kClassName);
   TPUEmbeddingOptions options{
       .feature_config = decode_features(config["feature_config"], decode_tables(config["tables"])),
       .name = config["name"].string()};
@@ -58,6 +63,12 @@ std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& 
   }
   if (const Config* pipeline = config.find("pipeline_lookups")) {
     decode(*pipeline, options.pipeline_lookups);
+  }
+  if (const Config* statistics = config.find("collect_statistics")) {
+    decode(*statistics, options.collect_statistics);
+  }
+  if (const Config* partition = config.find("partition_strategy")) {
+    decode(*partition, options.partition_strategy);
   }
   if (const Config* batch_size = config.find("batch_size")) {
     decode(*batch_size, options.batch_size);

@@ -20,10 +20,12 @@ TableSet with_own_slots(const TableSet& tables) {
 
 TPUEmbeddingLayer::VariableBackend::VariableBackend(const TableSet& tables,
                                                     const Nest<FeatureConfig>& config,
-                                                    LookupRules rules)
+                                                    bool counts_lookups, LookupRules rules)
     : Backend(tables),
       rules_(rules),
+      counts_lookups_(counts_lookups),
       invalid_ids_(flatten_paths(config).size()),
+      lookup_counter_(tables.tables.size()),
       host_tables_(std::make_shared<HostTables>(with_own_slots(tables))) {}
 
 distribute::KeyedTable& TPUEmbeddingLayer::VariableBackend::keyed_table(int table, bool) const {
@@ -53,9 +55,13 @@ Tensors TPUEmbeddingLayer::VariableBackend::lookup(const Tensors& features,
       },
       {.rules = rules_,
        .counter = &invalid_ids_,
-       .look_up_keys = [this](const Table& table, FeatureBags& bags) {
-         return host_tables_->keyed(tables_.find(table))->look_up(bags);
-       }});
+       .statistics = counts_lookups_ ? &lookup_counter_ : nullptr,
+       .table_index =
+           [this](const Table& table) { return static_cast<size_t>(tables_.find(table)); },
+       .look_up_keys =
+           [this](const Table& table, FeatureBags& bags) {
+             return host_tables_->keyed(tables_.find(table))->look_up(bags);
+           }});
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {

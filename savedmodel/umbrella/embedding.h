@@ -9,6 +9,8 @@
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding_v2.h>
 #include <keel/layers/embedding/partial_tpu_embedding.h>
+#include <keel/layers/embedding/position_weights.h>
+#include <keel/layers/embedding/tables/lookup_statistics.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/embedding/v1/embedding_features.h>

@@ -96,15 +96,18 @@ struct Ranker {
 };
 
 // `users` is the number of rows of a table, which may be large. With `normalized`, each replica has
-// its own moving averages, and a checkpoint has their mean, so a resumed run is only close.
-Ranker make_ranker(int64_t users, bool normalized) {
+// its own moving averages, and a checkpoint has their mean, so a resumed run is only close. A
+// positive `clipnorm` bounds the gradients of the tables.
+Ranker make_ranker(int64_t users, bool normalized, const std::string& partition = "div",
+                   double clipnorm = 0) {
   const Table user_table = make_table({.vocabulary_size = users, .dim = 8, .name = "users"});
   const Table item_table = make_table(
       {.vocabulary_size = 5, .dim = 4, .combiner = "sum", .name = "items"});  // fewer than hosts
   const layers::TPUEmbedding tables(
       {.feature_config = Nest<FeatureConfig>({{"user", FeatureConfig{.table = user_table}},
                                               {"items", FeatureConfig{.table = item_table}}}),
-       .optimizer = optimizers::Adagrad({.learning_rate = 0.1})});
+       .optimizer = optimizers::Adagrad({.learning_rate = 0.1, .clipnorm = clipnorm}),
+       .partition_strategy = partition});
   const Tensors in =
       Tensors::dict({{"user", layers::input({.shape = {}, .dtype = DType::kInt64, .name = "user"})},
                      {"items", layers::ragged_input({.dtype = DType::kInt64, .name = "items"})},
@@ -146,7 +149,10 @@ class Loop {
  public:
   Loop(distribute::Strategy& strategy, const Arguments& arguments)
       : strategy_(strategy),
-        ranker_(make_ranker(arguments.number("users", 97), arguments.number("norm", 1) != 0)) {}
+        ranker_(
+            make_ranker(arguments.number("users", 97), arguments.number("norm", 1) != 0,
+                        arguments.text("partition") == "mod" ? "mod" : "div",
+                        static_cast<double>(arguments.number("thousandths_of_norm", 0)) / 1000)) {}
 
   double step(const distribute::PerReplica<Tensors>& batch, int64_t number) {
     std::vector<Tensor> counts;

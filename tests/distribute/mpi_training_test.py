@@ -81,6 +81,40 @@ def same_bits(folder):
                 print(where, lines[-1])
 
 
+def partitions(folder):
+    """Rows of host r mod hosts: the same results, and checkpoints that any job reads, also of rows in blocks."""
+    for hosts, cores in PLACES:
+        whole = state(output(PLAIN, steps=30, norm=0, **place(hosts, cores)))
+        for processes in (PLAIN, *numbers(hosts)):
+            got = state(output(processes, steps=30, norm=0, partition="mod", **place(hosts, cores)))
+            expect(got == whole, f"mod of {hosts} hosts in {processes} processes: {got} instead of {whole}")
+    whole = state(output(PLAIN, steps=30, norm=0, **place(6, 1)))
+    for writer, written_as in ((3, "mod"), (2, "mod"), (3, "div")):
+        source = folder / f"{written_as}-{writer}"
+        written = state(output(writer, steps=15, every=15, checkpoints=source, norm=0, partition=written_as,
+                               **place(6, 1)))
+        for reader, read_as in ((1, "mod"), (2, "mod"), (4, "mod"), (PLAIN, "div"), (2, "div")):
+            copy = folder / f"{written_as}-{writer}-to-{read_as}-{reader}"
+            shutil.copytree(source, copy)
+            text = output(reader, steps=30, every=30, checkpoints=copy, norm=0, partition=read_as, **place(6, 1))
+            where = f"{written_as} of {writer}, read as {read_as} by {reader} processes"
+            expect(state(text, "restored 15 ") == written, f"{where}: restored {text}, written {written}")
+            expect(state(text) == whole, f"{where}: went on to {text} instead of {whole}")
+        print(f"{written_as} of {writer}: {written}, then {whole}")
+
+
+def norms(folder):
+    """Gradients of tables that are clipped by their norm: the same bits in any number of processes."""
+    for hosts, cores in PLACES:
+        free = state(output(PLAIN, steps=20, **place(hosts, cores)))
+        whole = state(output(PLAIN, steps=20, thousandths_of_norm=5, **place(hosts, cores)))
+        expect(whole != free, f"nothing is clipped on {hosts} hosts")
+        for processes in numbers(hosts):
+            got = state(output(processes, steps=20, thousandths_of_norm=5, **place(hosts, cores)))
+            expect(got == whole, f"norms on {hosts} hosts in {processes} processes: {got} instead of {whole}")
+        print(hosts, cores, whole)
+
+
 def state(text, before=""):
     """Returns the checksum at the end of the line that begins with `before`."""
     found = re.search(rf"^{before}state (\w+)$", text, re.M)
@@ -230,7 +264,8 @@ def train_ctr(folder):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (same_bits, checkpoints, refusals, full_disks, kills, train_ctr)}
+    cases = {f.__name__: f for f in (same_bits, checkpoints, partitions, norms, refusals, full_disks, kills,
+                                       train_ctr)}
     with tempfile.TemporaryDirectory() as name:
         cases[CASE](pathlib.Path(name))
     print("\n".join(faults) or "as expected")

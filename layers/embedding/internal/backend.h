@@ -47,6 +47,8 @@ class TPUEmbeddingLayer::Backend {
   virtual std::vector<StateEntry> state_entries() const { return {}; }
   // Returns the invalid ids that lookups of this feature have dropped or replaced.
   virtual IdCounts invalid_ids(size_t feature) const = 0;
+  // Returns the statistics of the lookups of a table; those of all processes, collectively.
+  virtual LookupStatistics statistics(size_t table) const = 0;
   // Returns the lookup rules if the tables are variables; unset with an engine.
   virtual std::optional<LookupRules> host_rules() const { return {}; }
 
@@ -57,7 +59,7 @@ class TPUEmbeddingLayer::Backend {
 // Holds each table in one trainable variable on the host.
 class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
  public:
-  VariableBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
+  VariableBackend(const TableSet& tables, const Nest<FeatureConfig>& config, bool counts_lookups,
                   LookupRules rules = LookupRules::kHost);
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
   bool pools_dense() const override { return false; }
@@ -69,19 +71,24 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
   distribute::KeyedTable& keyed_table(int table, bool drain) const override;
   std::vector<StateEntry> state_entries() const override;
   IdCounts invalid_ids(size_t feature) const override { return invalid_ids_.counts(feature); }
+  LookupStatistics statistics(size_t table) const override {
+    return lookup_counter_.statistics(table);
+  }
   std::optional<LookupRules> host_rules() const override { return rules_; }
 
  private:
   const LookupRules rules_;
+  const bool counts_lookups_;
   InvalidIdCounter invalid_ids_;
+  LookupCounter lookup_counter_;
   const std::shared_ptr<HostTables> host_tables_;
 };
 
 // Holds each table in one trainable variable that all cores of a TPUStrategy read.
 class TPUEmbeddingLayer::V0Backend final : public TPUEmbeddingLayer::VariableBackend {
  public:
-  V0Backend(const TableSet& tables, const Nest<FeatureConfig>& config)
-      : VariableBackend(tables, config, LookupRules::kV0) {}
+  V0Backend(const TableSet& tables, const Nest<FeatureConfig>& config, bool counts_lookups)
+      : VariableBackend(tables, config, counts_lookups, LookupRules::kV0) {}
   void check_strategy() const override;
 };
 
@@ -105,6 +112,7 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
   }
   std::vector<StateEntry> state_entries() const override;
   IdCounts invalid_ids(size_t feature) const override;
+  LookupStatistics statistics(size_t table) const override { return session_.statistics(table); }
 
  private:
   EngineSession session_;

@@ -52,6 +52,7 @@ std::vector<std::pair<std::string, Rule>> all_rules() {
                       {"momenta", "velocities"})},
       {"momentum", std::make_shared<MomentumRule>(0.75, true)},
       {"rms_prop", std::make_shared<RMSPropRule>(0.5, 0.25, 0.125)},
+      {"rowwise_adagrad", std::make_shared<RowwiseAdagradRule>(0.5, 0.125)},
       {"proximal_adagrad", std::make_shared<ProximalAdagradRule>(0.5, 0.25, 0.125)},
       {"proximal_yogi", std::make_shared<ProximalYogiRule>(
                             ProximalYogiRuleOptions{.beta1 = 0.5,
@@ -309,6 +310,37 @@ TEST(EngineConfigurationTest, MalformedBytesAreErrors) {
   EXPECT_THROW(parse_engine_configuration(""), ValueError);
   EXPECT_THROW(parse_engine_configuration("no record"), ValueError);
   EXPECT_THROW(to_text("no record"), ValueError);
+}
+
+TEST(EngineConfigurationTest, KeepsNormsAndPenalties) {
+  EngineConfiguration configuration = {
+      .tables = {{.name = "t",
+                  .rows = 2,
+                  .dim = 1,
+                  .update = {.rule = std::make_shared<RowwiseAdagradRule>(0.5, 0.25),
+                             .clipnorm = 0.5,
+                             .l2 = 0.25,
+                             .max_norm = 2}},
+                 {.name = "u",
+                  .rows = 2,
+                  .dim = 1,
+                  .update = {.rule = std::make_shared<RowwiseAdagradRule>(0.5, 0.25),
+                             .global_clipnorm = 3,
+                             .global_clipnorm_group = 1}}},
+      .features = {}};
+  const std::string record = serialize(configuration);
+  const EngineConfiguration parsed = parse_engine_configuration(record);
+  EXPECT_EQ(serialize(parsed), record);
+  EXPECT_EQ(parsed.tables[0].update.clipnorm, 0.5);
+  EXPECT_EQ(parsed.tables[0].update.l2, 0.25);
+  EXPECT_EQ(parsed.tables[0].update.max_norm, 2);
+  EXPECT_EQ(parsed.tables[1].update.global_clipnorm, 3);
+  EXPECT_EQ(parsed.tables[1].update.global_clipnorm_group, 1);
+  configuration.tables[0].update.use_gradient_accumulation = false;
+  EXPECT_THROW(parse_engine_configuration(serialize(configuration)), ValueError);
+  configuration.tables[0].update = {.rule = configuration.tables[1].update.rule, .l2 = -1};
+  EXPECT_NO_THROW(parse_engine_configuration(serialize(configuration)))
+      << "a penalty that is not positive is not written";
 }
 
 }  // namespace keel::distribute::configuration_test

@@ -74,7 +74,8 @@ void train(EmbeddingEngine& engine, TPUStrategy& strategy, int first, int end,
 std::vector<float> trained(const Case& setup, TPUStrategy& strategy) {
   EmbeddingEngine engine(configuration(setup), {.first = strategy.first_local_replica(),
                                                 .count = strategy.num_local_replicas()});
-  const auto [first, end] = engine.local_rows(0);
+  const int64_t first = engine.local_rows(0).first_row();
+  const int64_t end = first + engine.local_rows(0).count();
   engine.write_rows(0, 0, first, end, normal_table(1).data<float>().data() + first * kDim);
   train(engine, strategy, 0, 3, false);
   std::vector<float> out(2 * (end - first) * kDim);

@@ -120,7 +120,7 @@ class Training {
   // `own` is the optimizer that the layer receives; unset: `optimizer`.
   Training(const Holder& holder, const OptimizerHandle& optimizer, TableConfig first = {},
            TableConfig second = {}, const std::optional<EmbeddingOptimizer>& own = {},
-           bool pipelined = false)
+           bool pipelined = false, const std::string& partition = "div")
       : strategy_(strategy_of(holder)), scope_(strategy_->scope()), optimizer_(optimizer) {
     TableConfig* const configs[] = {&first, &second};
     for (int t = 0; t < 2; ++t) {
@@ -134,7 +134,8 @@ class Training {
     for (int f = 0; f < 3; ++f) features.push_back(FeatureConfig{.table = tables_[table_of(f)]});
     TPUEmbeddingOptions options{.feature_config = Nest<FeatureConfig>::list(std::move(features)),
                                 .optimizer = own ? *own : EmbeddingOptimizer(optimizer_),
-                                .pipeline_execution_with_tensor_core = pipelined};
+                                .pipeline_execution_with_tensor_core = pipelined,
+                                .partition_strategy = partition};
     if (!holder.engine && !holder.cpu) options.embedding_feature = EmbeddingFeature::kUnsupported;
     layer_.emplace(std::move(options));
     (*layer_)->build(specs_of(batch(0, 1)));
@@ -314,6 +315,29 @@ TEST(TableOptionsTest, ClippingWorksWithUpdatesOfAllRowsAndWithDelayedUpdates) {
   }
 }
 
+TEST(TableOptionsTest, AGradientThatIsNotFiniteReachesAllRowsOfTheNorm) {
+  distribute::TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  tpu::TPUEmbedding embedding(
+      FeatureConfig{.table = make_table({.vocabulary_size = 3, .dim = 1, .initializer = "ones"})},
+      tpu::SGD{.learning_rate = 1, .clipnorm = 1});
+  const Tensors batch = testing_support::ids({0, 1, 2});
+  const Tensors trained = testing_support::ids({0, 1, 1});
+  embedding.enqueue(distribute::PerReplica<Tensors>({trained, trained}));
+  strategy.run([&] {
+    embedding.dequeue();
+    embedding.apply_gradients(
+        Gradient(testing_support::floats({std::numeric_limits<float>::infinity(), 1, 1}, {3, 1})));
+  });
+  embedding.enqueue(distribute::PerReplica<Tensors>({batch, batch}), {.training = false});
+  strategy.run([&] {
+    const Tensor rows = embedding.dequeue().tensor();
+    EXPECT_TRUE(std::isnan(rows.data<float>()[0]));
+    EXPECT_TRUE(std::isnan(rows.data<float>()[1]));
+    EXPECT_EQ(rows.data<float>()[2], 1);
+  });
+}
+
 TEST(TableOptionsTest, ClippingByNormIsChecked) {
   EXPECT_THAT(message_of<ValueError>([] { EmbeddingOptimizer(tpu::SGD{.clipnorm = -1}); }),
               HasSubstr("clipnorm must not be negative, received -1"));
@@ -486,7 +510,8 @@ Tables after_regularized_sgd(double rate, double l2, double max_norm) {
 }
 
 TEST(TableOptionsTest, PenaltiesAndLimitsConcernTheRowsOfTheBatch) {
-  for (const auto& [l2, max_norm] : {std::pair{0.3, 0.0}, {0.0, 0.9}, {0.2, 1.1}}) {
+  for (const auto& [l2, max_norm] :
+       {std::pair(0.3, 0.0), std::pair(0.0, 0.9), std::pair(0.2, 1.1)}) {
     const Tables expected = after_regularized_sgd(0.25, l2, max_norm);
     const TableConfig config = {.l2 = l2, .max_norm = max_norm};
     for (const Holder& holder : kHolders) {
@@ -542,6 +567,29 @@ TEST(TableOptionsTest, OptionsOfTablesAreCheckedAndWrittenToConfigs) {
   EXPECT_TRUE(features[2].table->trainable);
   EXPECT_EQ(features[2].table->l2, 0.25);
   EXPECT_EQ(features[2].table->max_norm, 2);
+}
+
+TEST(TableOptionsTest, ThePartitionOfRowsChangesNoResult) {
+  for (const Holder& holder : {kCpu, Holder{.hosts = 2, .cores = 2}, Holder{.hosts = 3}}) {
+    SCOPED_TRACE(testing::PrintToString(holder));
+    const OptimizerHandle adagrad = optimizers::Adagrad({.learning_rate = 0.2});
+    Training div(holder, adagrad, {}, {}, tpu::Adagrad{.learning_rate = 0.2});
+    Training mod(holder, adagrad, {}, {}, tpu::Adagrad{.learning_rate = 0.2}, false, "mod");
+    for (int i = 0; i < 2; ++i) {
+      div.step();
+      mod.step();
+    }
+    for (int t = 0; t < 2; ++t) EXPECT_EQ(mod.table(t), div.table(t));
+    const auto copy = TPUEmbeddingLayer::from_config(mod.layer()->get_config());
+    EXPECT_EQ(copy->get_config()["partition_strategy"].string(), "mod");
+  }
+  EXPECT_THAT(
+      message_of<ValueError>([] {
+        layers::TPUEmbedding(
+            {.feature_config = FeatureConfig{.table = make_table({.vocabulary_size = 2, .dim = 1})},
+             .partition_strategy = "row"});
+      }),
+      HasSubstr("partition_strategy must be div or mod, received 'row'"));
 }
 
 }  // namespace keel::table_options_test

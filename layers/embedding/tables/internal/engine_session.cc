@@ -131,6 +131,19 @@ EngineSession::Lookup EngineSession::lookup(const Tensors& features, const Featu
   return lookup(encode(features, weights, by_position), training);
 }
 
+std::vector<LookupCounter::Part> EngineSession::State::parts_of(const Batch& batch) const {
+  std::vector<LookupCounter::Part> out;
+  for (size_t f = 0; f < batch.features.size(); ++f) {
+    const Shape samples =
+        batch.unpooled[f] ? batch.unpooled[f]->output_shape() : batch.shapes[f].drop_last();
+    out.push_back({.table = static_cast<size_t>(tables.find(configs[f].table)),
+                   .ids = batch.features[f].ids,
+                   .samples = samples.size(),
+                   .invalid = batch.invalid_ids[f]});
+  }
+  return out;
+}
+
 EngineSession::Lookup EngineSession::lookup(const Batch& batch, bool training) {
   State& s = *state_;
   EmbeddingEngine::Activations found =
@@ -142,6 +155,7 @@ EngineSession::Lookup EngineSession::lookup(const Batch& batch, bool training) {
   }
   // Count only after the lookup has succeeded.
   s.counter.add(batch.invalid_ids);
+  if (s.options.counts_lookups) s.lookup_counter.add(s.parts_of(batch));
   auto ticket = std::make_shared<Ticket>(Ticket{
       .of_engine = std::move(found.ticket), .shapes = batch.shapes, .pools = std::move(pools)});
   return {.activations = std::move(found.values),

@@ -13,6 +13,7 @@
 
 #include <keel/distribute/embedding/engine.h>
 #include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
+#include <keel/layers/embedding/tables/internal/lookup_counter.h>
 #include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
@@ -25,6 +26,7 @@ struct EngineSessionOptions {
   bool pipeline_execution_with_tensor_core = false;
   distribute::ShardingStrategy sharding_strategy = distribute::ShardingStrategy::kDiv;
   std::string profile_data_directory = {};
+  bool counts_lookups = false;  // collect the statistics()
 };
 
 // A handle. Copies share one state, which is destroyed with the last of them.
@@ -123,8 +125,9 @@ class EngineSession {
   // Accessors for the constructor's arguments.
   const TableSet& tables() const;
   const Nest<FeatureConfig>& features() const;
-  const std::vector<std::string>& paths() const;  // by feature
-  IdCounts invalid_ids(size_t feature) const;     // over all processes; collective over them
+  const std::vector<std::string>& paths() const;    // by feature
+  IdCounts invalid_ids(size_t feature) const;       // over all processes; collective over them
+  LookupStatistics statistics(size_t table) const;  // likewise; requires counts_lookups
 
  private:
   struct State;

@@ -185,9 +185,10 @@ void EngineSession::State::initialize(EmbeddingEngine& made,
       const auto index = static_cast<int>(part);
       const auto value = restored.find(entry_name(t, part));
       if (value != restored.end()) {
-        const auto [first, end] = local_rows(made, table, rows(table));
-        made.write_rows(table, index, first, end,
-                        value->second.data<float>().data() + first * value->second.dim(1));
+        const float* const values = value->second.data<float>().data();
+        for_each_run(made.local_rows(table), rows(table), [&](int64_t first, int64_t end) {
+          made.write_rows(table, index, first, end, values + first * value->second.dim(1));
+        });
       } else if (part == 0 || !slots[t].empty()) {
         const Initializer initializer =
             part == 0 ? table_initializer(*tables.tables[t].own) : slots[t][part - 1];
@@ -208,6 +209,7 @@ EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& 
                        .configs = flatten(features),
                        .paths = flatten_paths(features),
                        .counter = InvalidIdCounter(flatten_paths(features).size()),
+                       .lookup_counter = LookupCounter(tables.tables.size()),
                        .warned = std::vector<std::atomic<bool>>(flatten_paths(features).size())}) {
   state_->prefetched.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {

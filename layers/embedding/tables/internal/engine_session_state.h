@@ -38,6 +38,7 @@ struct EngineSession::State {
   const std::vector<FeatureConfig> configs;  // by feature
   const std::vector<std::string> paths;      // by feature
   InvalidIdCounter counter;
+  LookupCounter lookup_counter;
   std::vector<std::atomic<bool>> warned;              // by feature: a missing gradient was reported
   std::vector<PrefetchQueue<Batch>> prefetched = {};  // by local replica
   std::string record = {};
@@ -68,14 +69,23 @@ struct EngineSession::State {
   // has this part. Throws RuntimeError if there is none.
   std::pair<std::shared_ptr<distribute::EmbeddingEngine>, int> drained_table(int table,
                                                                              int part) const;
-  // Returns the range of rows that this process holds, limited to the first `rows` rows: the engine
-  // may have padded the table.
-  std::pair<int64_t, int64_t> local_rows(const distribute::EmbeddingEngine& made, int table,
-                                         int64_t rows) const {
-    const auto [first, end] = made.local_rows(table);
-    return {std::min(first, rows), std::min(end, rows)};
+  // Calls fn(first, end) for runs of contiguous rows that cover the rows of this process, in
+  // ascending order, limited to the first `rows` rows: the engine may have padded the table.
+  template <class Fn>
+  static void for_each_run(const distribute::LocalRows& local, int64_t rows, const Fn& fn) {
+    if (local.is_run()) {
+      fn(std::min(local.first_row(), rows), std::min(local.first_row() + local.count(), rows));
+      return;
+    }
+    for (int64_t position = 0; position < local.count(); ++position) {
+      const int64_t row = local.row_at(position);
+      if (row < rows) fn(row, row + 1);
+    }
   }
-  StateEntry::Rows row_access(const EngineSession& self, int table, int part) const;
+  // Returns access to the rows of this process; unset if they are not contiguous. The state entry
+  // then reads and writes the whole table.
+  std::optional<StateEntry::Rows> row_access(const EngineSession& self, int table, int part) const;
+  std::vector<LookupCounter::Part> parts_of(const Batch& batch) const;
   template <class BagsOf>
   Batch encode(const Tensors& inputs, const FeatureWeights& weights,
                const std::vector<bool>& by_position, const BagsOf& fn);

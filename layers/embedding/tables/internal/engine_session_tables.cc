@@ -69,21 +69,25 @@ distribute::KeyedTable& EngineSession::keyed_table(int table, bool drain) const 
   return *engine->keyed_table(index);
 }
 
-StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
-                                                  int part) const {
-  const auto [first, end] = local_rows(*engine, table, rows(table));
-  return {.first = first,
-          .end = end,
-          .read =
-              [self, table, part](int64_t begin, int64_t stop, float* out) {
-                const auto [live, index] = self.state_->drained_table(table, part);
-                live->read_rows(index, part, begin, stop, out);
-              },
-          .write =
-              [self, table, part](int64_t begin, int64_t stop, const float* values) {
-                const auto [live, index] = self.state_->drained_table(table, part);
-                live->write_rows(index, part, begin, stop, values);
-              }};
+std::optional<StateEntry::Rows> EngineSession::State::row_access(const EngineSession& self,
+                                                                 int table, int part) const {
+  const distribute::LocalRows& local = engine->local_rows(table);
+  if (!local.is_run()) return {};
+  const int64_t first = std::min(local.first_row(), rows(table));
+  const int64_t end = std::min(local.first_row() + local.count(), rows(table));
+  return StateEntry::Rows{
+      .first = first,
+      .end = end,
+      .read =
+          [self, table, part](int64_t begin, int64_t stop, float* out) {
+            const auto [live, index] = self.state_->drained_table(table, part);
+            live->read_rows(index, part, begin, stop, out);
+          },
+      .write =
+          [self, table, part](int64_t begin, int64_t stop, const float* values) {
+            const auto [live, index] = self.state_->drained_table(table, part);
+            live->write_rows(index, part, begin, stop, values);
+          }};
 }
 
 Tensor EngineSession::read(int table, int part) const {
@@ -93,22 +97,28 @@ Tensor EngineSession::read(int table, int part) const {
   }
   const int64_t rows = state_->rows(table);
   Tensor out = Tensor::uninitialized({rows, engine->width(index, part)}, DType::kFloat32);
-  const auto [first, end] = state_->local_rows(*engine, index, rows);
-  const int64_t dim = out.dim(1);
-  const std::span<float> values = out.mutable_data<float>();
-  engine->read_rows(index, part, first, end, values.data() + first * dim);
+  const int64_t width = out.dim(1);
+  float* const values = out.mutable_data<float>().data();
+  // The rows that this process holds, and their values one after the other.
+  std::vector<int64_t> numbers;
+  std::vector<float> local;
   distribute::ProcessGroup& group = state_->strategy.process_group();
+  State::for_each_run(engine->local_rows(index), rows, [&](int64_t first, int64_t end) {
+    engine->read_rows(index, part, first, end, values + first * width);
+    if (group.size() == 1) return;
+    for (int64_t row = first; row < end; ++row) numbers.push_back(row);
+    local.insert(local.end(), values + first * width, values + end * width);
+  });
   if (group.size() == 1) return out;
-  const std::span<const float> local = values.subspan(first * dim, (end - first) * dim);
-  // Copies the parts in rank order: the row ranges of the processes are consecutive. The part of
-  // this process is empty in the result and is in place already.
-  auto to = values.begin();
-  for (const auto& parts :
-       distribute::all_gather(group, "TPUEmbedding.retrieve", {std::as_bytes(local)})) {
-    if (parts.empty()) {
-      to += static_cast<std::ptrdiff_t>(local.size());
-    } else {
-      to = std::ranges::copy(distribute::as_elements<float>(parts[0]), to).out;
+  // The parts of this process are empty in the result.
+  for (const auto& parts : distribute::all_gather(
+           group, "TPUEmbedding.retrieve",
+           {distribute::as_bytes_of<int64_t>(numbers), distribute::as_bytes_of<float>(local)})) {
+    if (parts.empty()) continue;
+    const auto theirs = distribute::as_elements<int64_t>(parts[0]);
+    const auto from = distribute::as_elements<float>(parts[1]);
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      std::copy_n(from.data() + static_cast<int64_t>(i) * width, width, values + theirs[i] * width);
     }
   }
   return out;
@@ -122,8 +132,12 @@ void EngineSession::write(int table, int part, const Tensor& values) const {
                      values.shape());
   }
   const auto [engine, index] = state_->drained_table(table, part);
-  const auto [first, end] = state_->local_rows(*engine, index, shape[0]);
-  engine->write_rows(index, part, first, end, values.data<float>().data() + first * shape[1]);
+  const auto held = engine;
+  State::for_each_run(held->local_rows(index), shape[0],
+                      [&, table_index = index](int64_t first, int64_t end) {
+                        held->write_rows(table_index, part, first, end,
+                                         values.data<float>().data() + first * shape[1]);
+                      });
 }
 
 std::vector<StateEntry> EngineSession::state_entries() const {
@@ -175,6 +189,30 @@ IdCounts EngineSession::invalid_ids(size_t feature) const {
                                                     "TPUEmbedding.id_counts", {&counts, 1})) {
     all.dropped += t.data<int64_t>()[0];
     all.replaced += t.data<int64_t>()[1];
+  }
+  return all;
+}
+
+LookupStatistics EngineSession::statistics(size_t table) const {
+  const State& s = *state_;
+  const LookupStatistics local = s.lookup_counter.statistics(table);
+  if (s.strategy_lifetime.expired() || s.strategy.process_group().size() == 1) return local;
+  const Tensor counts = Tensor::from<int64_t>(
+      {local.lookups, local.samples, local.ids, local.distinct_ids, local.most_ids,
+       local.most_distinct_ids, local.dropped, local.replaced},
+      {8});
+  LookupStatistics all;
+  for (const Tensor& t : distribute::gather_tensors(
+           s.strategy.process_group(), "TPUEmbedding.lookup_statistics", {&counts, 1})) {
+    const auto n = t.data<int64_t>();
+    add_statistics(all, {.lookups = n[0],
+                         .samples = n[1],
+                         .ids = n[2],
+                         .distinct_ids = n[3],
+                         .most_ids = n[4],
+                         .most_distinct_ids = n[5],
+                         .dropped = n[6],
+                         .replaced = n[7]});
   }
   return all;
 }

@@ -51,7 +51,7 @@ IdRule rule_for(const Lookup& lookup, LookupRules rules) {
 }
 
 Tensor look_up(const Lookup& lookup, const TableLookup& table_of, const HostLookupOptions& options,
-               IdCounts& invalid_ids) {
+               LookupCounter::Part& counted) {
   const LookupRules rules = options.rules;
   const auto& [path, feature, input, weights] = lookup;
   check(lookup, rules);
@@ -61,7 +61,12 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, const HostLook
     return Tensor::symbolic({.shape = shape + Shape{dim}, .dtype = DType::kFloat32});
   }
   FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
-  invalid_ids = bags.invalid_ids;
+  counted.invalid = bags.invalid_ids;
+  counted.samples = bags.output_shape.size();
+  if (options.statistics != nullptr) {
+    counted.ids = bags.ids;
+    counted.table = options.table_index(feature.table);
+  }
   const Shape shape = bags.output_shape + Shape{dim};
   if (feature.table->dynamic && !options.look_up_keys) {
     throw NotImplementedError("TPUEmbedding: feature '", path, "': table '", feature.table->name,
@@ -99,18 +104,23 @@ Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& wei
   const std::vector<std::string> paths = flatten_paths(feature_config);
   const auto flat_weights =
       weights ? flatten(*weights) : std::vector<std::optional<TensorLike>>(configs.size());
-  std::vector<IdCounts> invalid_ids(configs.size());
+  std::vector<LookupCounter::Part> counted(configs.size());
   std::vector<Shape> shapes;
   Tensors out = map_structure(features, [&](const TensorLike& input) -> TensorLike {
     const size_t i = shapes.size();
     Tensor found =
-        look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options, invalid_ids[i]);
+        look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options, counted[i]);
     shapes.push_back(found.shape());
     return found;
   });
   check_equal_rows(paths, configs, shapes);
   // Count only after all checks have passed, so that a failed lookup counts nothing.
-  if (options.counter != nullptr) options.counter->add(invalid_ids);
+  if (options.counter != nullptr) {
+    std::vector<IdCounts> invalid_ids;
+    for (const LookupCounter::Part& part : counted) invalid_ids.push_back(part.invalid);
+    options.counter->add(invalid_ids);
+  }
+  if (options.statistics != nullptr && !any_symbolic(features)) options.statistics->add(counted);
   return out;
 }
 

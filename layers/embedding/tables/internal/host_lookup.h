@@ -5,6 +5,7 @@
 #include <functional>
 
 #include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
+#include <keel/layers/embedding/tables/internal/lookup_counter.h>
 
 namespace keel {
 
@@ -22,6 +23,9 @@ enum class LookupRules {
 struct HostLookupOptions {
   LookupRules rules = LookupRules::kHost;
   InvalidIdCounter* counter = nullptr;  // if set, counts dropped and replaced ids
+  // If set, counts the ids of each table; table_index returns a table's index there.
+  LookupCounter* statistics = nullptr;
+  std::function<size_t(const Table& table)> table_index = {};
   // Looks up the ids of a table with dynamic ids. Returns rows, and replaces the ids of the bags by
   // numbers of these rows. Required if there is such a table.
   std::function<Tensor(const Table& table, FeatureBags& bags)> look_up_keys = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <keel/autodiff/ops.h>
 #include <keel/framework/base/errors.h>
 #include <keel/framework/kernels/update_rules/finite.h>
 
@@ -73,7 +74,9 @@ Tensor weights_of(const std::string& caller, const TensorLike& ids, const Tensor
     throw ValueError(caller, ": weights of shape ", weights.spec().shape,
                      " do not have the positions of the ids of shape ", ids.spec().shape);
   }
-  Tensor out = weights.values().cast(DType::kFloat32).reshaped({weights.values().size()});
+  // Ops, so that tapes record how the result depends on the weights.
+  Tensor out = ops::cast(weights.values(), DType::kFloat32);
+  if (out.rank() != 1) out = ops::reshape(out, {out.size()});
   check_weights_are_finite(caller, out);
   return out;
 }

@@ -111,6 +111,34 @@ TEST(SpecRowsI, I03_EveryPlacementScalesRowsByTheRootOfTheirSquaredWeights) {
   expect_rows("sqrtn", {1, 10, 7, 70}, {1, 10, 7.3029674F, 73.0296743F});
 }
 
+TEST(DistributedEmbeddingTest, WatchedWeightsOfRaggedRowsHaveGradientsOnEveryPlacement) {
+  const RaggedTensor ids = RaggedTensor::from_rows(kRows);
+  const RaggedTensor weights = RaggedTensor::from_rows(kRowWeights);
+  distribute::CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 1});
+  for (distribute::Strategy* strategy :
+       {static_cast<distribute::Strategy*>(&cpu), static_cast<distribute::Strategy*>(&tpu)}) {
+    const auto scope = strategy->scope();
+    const DistributedEmbedding layer(
+        {.feature_configs = feature(small_table("items", "mean"), {2, 4})});
+    layer->build(Specs(TensorLike(ids).spec()));
+    layer->set_embedding_tables({{"items", counting()}});
+    strategy->run([&] {
+      GradientTape tape;
+      tape.watch(weights.values);
+      DistributedEmbeddingCallOptions options;
+      options.weights = Weights(std::optional<TensorLike>(weights));
+      const Tensor found = layer(Tensors(TensorLike(ids)), options).tensor();
+      const Gradient g = tape.input_gradient(ops::sum(found), {weights.values})[0];
+      // Row i is (i, 10 i) and the mean of the second sample (4, 40): 11 (i - 4) / 10.
+      const Values expected = {0, -2.2F, -1.1F, 0, 1.1F};
+      const Values received = g.dense().to_vector<float>();
+      ASSERT_EQ(received.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(received[i], expected[i], 1e-5);
+    });
+  }
+}
+
 TEST(SpecRowsI, I04_WeightsOfOneIdCountForSumOnlyOnEveryPlacement) {
   const Tensor ids = Tensor::from<int64_t>({2, 3}, {2});
   const Tensor weights = Tensor::from<float>({1, 2}, {2});
