@@ -1,5 +1,7 @@
 #include "benchmarks/models/click_model.h"
 
+#include <algorithm>
+
 #include <keel/autodiff/ops.h>
 #include <keel/layers/activation/activation.h>
 #include <keel/layers/interaction/interaction.h>
@@ -22,19 +24,25 @@ OptimizerHandle embedding_optimizer(const ClickWork& work) {
   return optimizers::SGD({.learning_rate = work.learning_rate});
 }
 
-FeatureConfig feature(int64_t rows, int64_t dim) {
-  return {.table = make_table({.vocabulary_size = rows,
+FeatureConfig feature(const ClickWork& work, int64_t rows, int64_t dim) {
+  std::optional<DynamicVocabulary> dynamic = work.dynamic;
+  if (dynamic && dynamic->eviction.policy != Eviction::Policy::kNone) {
+    dynamic->capacity = std::max<int64_t>(
+        1, static_cast<int64_t>(work.capacity_factor * static_cast<double>(rows)));
+  }
+  return {.table = make_table({.vocabulary_size = dynamic ? 0 : rows,
                                .dim = dim,
                                .initializer = "random_uniform",
-                               .combiner = "sum"})};
+                               .combiner = "sum",
+                               .dynamic = dynamic})};
 }
 
 layers::TPUEmbedding make_embedding(const ClickWork& work) {
   const bool linear = work.model == ModelKind::kWideAndDeep;
   std::map<std::string, Nest<FeatureConfig>> features;
   for (size_t c = 0; c < work.rows.size(); ++c) {
-    features[name_of_column(c)] = feature(work.rows[c], work.dim);
-    if (linear) features[name_of_linear(c)] = feature(work.rows[c], 1);
+    features[name_of_column(c)] = feature(work, work.rows[c], work.dim);
+    if (linear) features[name_of_linear(c)] = feature(work, work.rows[c], 1);
   }
   return layers::TPUEmbedding({.feature_config = Nest<FeatureConfig>::dict(std::move(features)),
                                .optimizer = embedding_optimizer(work)});

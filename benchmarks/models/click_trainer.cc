@@ -24,18 +24,22 @@ OptimizerHandle optimizer_under(distribute::Strategy& strategy, const ClickWork&
 ClickTrainer::ClickTrainer(const ClickWork& work, const std::vector<ClickBatch>& batches,
                            const ClickCores& cores)
     : cores_(cores),
+      work_(work),
       samples_(batches.at(0).samples),
       strategy_(
           distribute::make_strategy("tpu", {.num_hosts = cores.hosts, .num_cores = cores.cores})),
       model_(model_under(*strategy_, work)),
       optimizer_(optimizer_under(*strategy_, work)) {
+  batches_.resize(batches.size());
+  for (size_t i = 0; i < batches.size(); ++i) set_batch(static_cast<int>(i), batches[i]);
+}
+
+void ClickTrainer::set_batch(int index, const ClickBatch& batch) {
   const int n = replicas();
-  for (const ClickBatch& batch : batches) {
-    batches_.push_back(strategy_->distribute_values_from_function([&](int replica) {
-      return click_tensors(work, batch, batch.samples * replica / n,
-                           batch.samples * (replica + 1) / n);
-    }));
-  }
+  batches_[index] = strategy_->distribute_values_from_function([&](int replica) {
+    return click_tensors(work_, batch, batch.samples * replica / n,
+                         batch.samples * (replica + 1) / n);
+  });
 }
 
 float ClickTrainer::train(int batch) {

@@ -26,11 +26,15 @@ class ClickTrainer {
                const ClickCores& cores);
 
   float train(int batch);  // runs one step and returns its loss
+  // Replaces a batch by one of as many samples.
+  void set_batch(int index, const ClickBatch& batch);
+  const ClickModel& model() const { return model_; }
   int replicas() const { return cores_.replicas(); }
   StartValues values() const { return start_values(model_); }
 
  private:
   const ClickCores cores_;
+  const ClickWork work_;
   const int64_t samples_;  // per batch
   const std::unique_ptr<distribute::Strategy> strategy_;
   const ClickModel model_;

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <keel/distribute/dynamic/dynamic_vocabulary.h>
 
 namespace keel::bench {
 
@@ -26,6 +29,10 @@ struct ClickWork {
   bool adagrad = false;            // optimizer of the tables; all other weights use SGD
   double learning_rate = 0.01;
   bool bfloat16 = false;  // products in bfloat16, weights in float32
+  // Set: Keel's tables are for unbounded ids. If they evict rows, a table's capacity is its number
+  // of rows times capacity_factor.
+  std::optional<DynamicVocabulary> dynamic = {};
+  double capacity_factor = 1;
 };
 
 struct ClickBatch {

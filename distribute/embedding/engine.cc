@@ -220,8 +220,9 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   }
   replica.prefetcher.stop_pooling();
   updater.begin(communicator, update);
-  if (communicator.placement().processes() > 1) {
-    // The sums of other processes arrive while the dense variables are updated.
+  if (communicator.placement().processes() > 1 && !state_->tables.has_keyed()) {
+    // The sums of other processes arrive while the dense variables are updated. Tables for
+    // unbounded ids end their update here, because it may call functions of the program.
     updater.enqueue(std::move(update));
   } else {
     updater.collect(communicator, update);

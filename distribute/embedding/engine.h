@@ -25,7 +25,8 @@
 // it only groups the ids.
 //
 // With several processes, apply() sends the sums for rows of other processes and returns. The next
-// lookup() or drain() updates the rows before it reads any.
+// lookup() or drain() updates the rows before it reads any. An engine with tables for unbounded ids
+// updates the rows in apply().
 //
 // With pipeline_execution_with_tensor_core, an update is applied after the rows of the next
 // training lookup have been gathered: the lookup of step n sees exactly the updates of steps 0 ...

@@ -114,16 +114,15 @@ class TPUStrategy::Replicas {
                                   .local_replicas = strategy_.num_local_replicas(),
                                   .run = run});
       const DeviceScope on_core({.core = replica});
-      {
+      try {
         const profile::Scope scope(profile::Phase::kFramework, "replica");
         (*body_)(local_replica);
+      } catch (const CollectiveError&) {  // all replicas have thrown it
+        error = std::current_exception();
       }
       communicator_.leave();
     } catch (const Aborted&) {  // the failed replica or process has notified the others
       error = std::current_exception();
-    } catch (const CollectiveError&) {  // all replicas have thrown it
-      error = std::current_exception();
-      communicator_.leave();
     } catch (const std::exception& e) {
       error = std::current_exception();
       communicator_.abort(str_or_empty("replica ", replica, " failed: ", e.what()));

@@ -55,7 +55,7 @@ class KeyDirectory {
   // the index and a record. Both are loaded some keys ahead, so that many accesses overlap.
   template <class KeyAt, class HashAt, class Fn>
   void find_all(size_t n, const KeyAt& key_at, const HashAt& hash_at, const Fn& fn) const {
-    constexpr size_t kSlotsAhead = 32, kRecordsAhead = 16;
+    constexpr size_t kSlotsAhead = 64, kRecordsAhead = 16;
     std::array<uint32_t, kRecordsAhead> candidates;
     const auto load_record = [&](size_t i) {
       const uint32_t candidate = index_.first_candidate(hash_at(i));

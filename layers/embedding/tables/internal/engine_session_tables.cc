@@ -61,10 +61,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained_t
 }
 
 distribute::KeyedTable& EngineSession::keyed_table(int table, bool drain) const {
-  // Several processes defer the end of an update even without pipelining.
-  const bool defers = state_->strategy.process_group().size() > 1 &&
-                      !state_->options.pipeline_execution_with_tensor_core;
-  if (!drain && !defers) return *state_->engine->keyed_table(table);
+  if (!drain) return *state_->engine->keyed_table(table);
   const auto [engine, index] = state_->drained_table(table, 0);
   return *engine->keyed_table(index);
 }

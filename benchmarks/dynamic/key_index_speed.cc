@@ -1,0 +1,124 @@
+#include "benchmarks/dynamic/key_index_speed.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <chrono>
+#include <random>
+
+#include <keel/distribute/dynamic/internal/key_directory.h>
+
+#include "benchmarks/support/measure.h"
+
+namespace keel::bench {
+namespace {
+
+using distribute::KeyDirectory;
+using distribute::KeyIndex;
+
+constexpr size_t kBatch = 4096;
+
+double seconds_of(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+class Indexes {
+ public:
+  explicit Indexes(size_t keys) {
+    std::mt19937_64 random(1);
+    for (size_t i = 0; i < keys; ++i) keys_.push_back(static_cast<int64_t>(random()));
+  }
+
+  // Inserts the keys into both, batch by batch in alternation. Returns the ratio of the times.
+  double insert() {
+    double own = 0, peer = 0;
+    for (size_t first = 0; first + kBatch <= keys_.size(); first += kBatch) {
+      const std::span<const int64_t> batch(&keys_[first], kBatch);
+      own += seconds_of([&] { insert_own(batch); });
+      peer += seconds_of([&] {
+        for (const int64_t key : batch) {
+          peer_.try_emplace(key, static_cast<uint32_t>(peer_.size()));
+        }
+      });
+    }
+    keys_.resize(static_cast<size_t>(own_.size()));
+    keys_per_second_ = static_cast<double>(keys_.size()) / own;
+    return peer / own;
+  }
+  // Compares finding batches of known keys.
+  double find() {
+    std::mt19937_64 random(2);
+    std::vector<int64_t> asked(kBatch);
+    uint64_t own_sum = 0, peer_sum = 0;
+    const auto draw = [&](int) {
+      for (int64_t& key : asked) key = keys_[random() % keys_.size()];
+    };
+    const Comparison result = compare(
+        {{.name = "absl::flat_hash_map",
+          .run =
+              [&] {
+                for (const int64_t key : asked) peer_sum += peer_.find(key)->second;
+              },
+          .prepare = draw},
+         {.name = "keel", .run = [&] { own_sum += sum_of_positions(asked); }, .prepare = draw}},
+        {.seconds_per_slice = 0.001, .turns = 201});
+    keys_per_second_ = static_cast<double>(kBatch) / result.timings[1].median;
+    return result.ratio(0, 1);
+  }
+  double keys_per_second() const { return keys_per_second_; }
+  // Inserts more keys until the index is 80 % full. Returns the bytes of a row.
+  double bytes_when_full() {
+    std::mt19937_64 random(3);
+    while (own_.load() < 0.7999) own_.add(static_cast<int64_t>(random()), {});
+    return static_cast<double>(own_.bytes()) / static_cast<double>(own_.size());
+  }
+
+ private:
+  void hash(std::span<const int64_t> batch) {
+    hashes_.clear();
+    for (const int64_t key : batch) hashes_.push_back(distribute::key_hash(key));
+  }
+  uint64_t sum_of_positions(std::span<const int64_t> batch) {
+    uint64_t out = 0;
+    hash(batch);
+    own_.find_all(
+        batch.size(), [&](size_t i) { return batch[i]; }, [&](size_t i) { return hashes_[i]; },
+        [&](size_t, uint32_t position) { out += position; });
+    return out;
+  }
+  void insert_own(std::span<const int64_t> batch) {
+    absent_.clear();
+    hash(batch);
+    own_.find_all(
+        batch.size(), [&](size_t i) { return batch[i]; }, [&](size_t i) { return hashes_[i]; },
+        [&](size_t i, uint32_t position) {
+          if (position == KeyIndex::kNone) absent_.push_back(i);
+        });
+    for (const size_t i : absent_) own_.add(batch[i], hashes_[i], {.count = 1});
+  }
+
+  std::vector<int64_t> keys_;
+  std::vector<uint64_t> hashes_;
+  std::vector<size_t> absent_;
+  KeyDirectory<int64_t> own_;
+  absl::flat_hash_map<int64_t, uint32_t> peer_;
+  double keys_per_second_ = 0;
+};
+
+}  // namespace
+
+void measure_key_index(const Options& options, Report& report) {
+  if (!options.wants("find") && !options.wants("insert") && !options.wants("bytes")) return;
+  Indexes indexes(options.quick ? 2'000'000 : 20'000'000);
+  const auto add = [&](const char* name, double value, const char* unit, bool with_speed) {
+    Result result = {.op = name, .value = value, .unit = unit};
+    if (with_speed) result.more = {{"million_keys_per_second", indexes.keys_per_second() / 1e6}};
+    report.add(result);
+  };
+  const double insert = indexes.insert();
+  add("insert", insert, "times absl", true);
+  add("find", indexes.find(), "times absl", true);
+  add("bytes", indexes.bytes_when_full(), "bytes/row", false);
+}
+
+}  // namespace keel::bench
