@@ -98,9 +98,9 @@ struct CtrFeaturesOptions {
   // bin gets a separate bin.
   int64_t max_buckets = 20;
   // Set: the tables of categorical columns map raw ids to rows and need no vocabulary. The key type
-  // is that of each column. All columns, or those in `dynamic_columns` if it is not empty.
+  // is that of each column.
   std::optional<DynamicVocabulary> dynamic = {};
-  std::vector<std::string> dynamic_columns = {};
+  std::vector<std::string> dynamic_columns = {};  // columns with such tables; empty: all
 };
 
 // Maps categories and binned numbers to ids, and normalizes numbers.

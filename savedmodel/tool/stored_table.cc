@@ -128,7 +128,7 @@ class TableParts {
   StoredTable table() const {
     StoredTable out = {.name = name_, .get = [parts = *this] { return parts.state(); }};
     if (const auto at = parts_.find("state"); at != parts_.end()) {
-      out.state_text = value_text(at->second.get(), 0);
+      out.state_text = at->second.get().data<std::string>()[0];
     }
     out.has_times = parts_.contains("last");
     return out;

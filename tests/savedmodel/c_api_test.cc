@@ -10,6 +10,7 @@
 
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
@@ -266,6 +267,58 @@ TEST_F(CApiTest, AModelWithoutAnExampleSignatureRejectsExamples) {
                "keel_run_examples: no signature of the model takes examples; save the model with "
                "one that parses tf.Example");
   keel_model_free(model);
+}
+
+// D-105: the ids of a table without a vocabulary are passed like other strings and integers.
+TEST(CApiDynamicTest, D105StringAndIntegerIdsWithoutAVocabulary) {
+  const TemporaryFolder folder;
+  const Tensor word = layers::input({.dtype = DType::kString, .name = "word"});
+  const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
+  const layers::Embedding words(
+      {.output_dim = 2,
+       .dynamic =
+           DynamicVocabulary{.key = KeyType::kString, .not_admitted = NotAdmitted::default_row()}});
+  const layers::Embedding users({.output_dim = 2, .dynamic = DynamicVocabulary{}});
+  const Functional model(
+      {.inputs = {{"user", user}, {"word", word}},
+       .outputs = {
+           {"rows", layers::Concatenate({})(Tensors::list({words(word), users(user)})).tensor()}}});
+  words->dynamic_table().assign_rows(Tensor::from<std::string>({"a", "b"}, {2}),
+                                     Tensor::from<float>({1, 2, 3, 4}, {2, 2}));
+  users->dynamic_table().assign_rows(Tensor::from<int64_t>({-7}, {1}),
+                                     Tensor::from<float>({5, 6}, {1, 2}));
+  save_model(model, folder / "a.keras");
+  keel_model* loaded = nullptr;
+  ASSERT_EQ(keel_model_load((folder / "a.keras").c_str(), &loaded), KEEL_OK) << keel_last_error();
+  const keel_string texts[] = {{"b", 1}, {"new", 3}};
+  const int64_t ids[] = {-7, 1LL << 60}, dims[] = {2};
+  keel_tensor inputs[2] = {};
+  inputs[0].name = "word";
+  inputs[0].dtype = KEEL_STRING;
+  inputs[0].data = texts;
+  inputs[0].data_size = sizeof texts;
+  inputs[1].name = "user";
+  inputs[1].dtype = KEEL_INT64;
+  inputs[1].data = ids;
+  inputs[1].data_size = sizeof ids;
+  for (keel_tensor& input : inputs) {
+    input.rank = 1;
+    input.dims = dims;
+  }
+  keel_result* result = nullptr;
+  ASSERT_EQ(keel_run(loaded, nullptr, inputs, 2, &result), KEEL_OK) << keel_last_error();
+  keel_tensor rows = {};
+  ASSERT_EQ(keel_result_find(result, "rows", &rows), KEEL_OK);
+  const std::vector<float> expected =
+      model(Tensors{{"user", Tensor::from<int64_t>(ids, {2})},
+                    {"word", Tensor::from<std::string>({"b", "new"}, {2})}})["rows"]
+          .tensor()
+          .to_vector<float>();
+  const auto* const found = static_cast<const float*>(rows.data);
+  EXPECT_EQ(std::vector<float>(found, found + 8), expected);
+  EXPECT_EQ(expected[0], 3);
+  keel_result_free(result);
+  keel_model_free(loaded);
 }
 
 TEST_F(CApiTest, NullArgumentsAreErrorsExceptInFree) {

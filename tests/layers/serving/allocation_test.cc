@@ -8,6 +8,8 @@
 
 #include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/serving/serving_plan.h>
 
 #include "tests/layers/serving/models.h"
@@ -51,6 +53,42 @@ TEST(ServingPlanAllocation, NothingIsAllocatedAfterTheFirstCall) {
     EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes) << rows;
   }
   EXPECT_GT(allocations, 0U);  // the counter works
+}
+
+// D-105: tables for unbounded ids.
+TEST(ServingPlanAllocation, KeysAreFoundWithoutAllocation) {
+  const SerialSection one_thread;
+  const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
+  const Tensor word = layers::input({.shape = {2}, .dtype = DType::kString, .name = "word"});
+  const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
+  const auto table = [](const char* name, KeyType key) {
+    return make_table(
+        {.dim = 4,
+         .name = name,
+         .dynamic = DynamicVocabulary{.key = key, .not_admitted = NotAdmitted::hashed(3)}});
+  };
+  const Table ids = table("ids", KeyType::kInt64), words = table("words", KeyType::kString);
+  const layers::TPUEmbedding tables({.feature_config = {{"seen", FeatureConfig{.table = ids}},
+                                                        {"user", FeatureConfig{.table = ids}},
+                                                        {"word", FeatureConfig{.table = words}}}});
+  const Tensors inputs = {{"seen", seen}, {"user", user}, {"word", word}};
+  const Functional model({.inputs = inputs, .outputs = tables(inputs)});
+  tables->dynamic_table(ids).assign_rows(Tensor::from<int64_t>({7, 8}, {2}), Tensor::zeros({2, 4}));
+  const ServingPlan plan{ModelHandle(model)};
+  EXPECT_TRUE(plan.called_layers().empty());
+  const Tensors batch = {{"seen", RaggedTensor::from_rows<int64_t>({{7, 1, -9}, {}, {8}})},
+                         {"user", Tensor::from<int64_t>({7, 9, -1}, {3})},
+                         {"word", Tensor::from<std::string>({"a", std::string(100, 'b'), "c", "d",
+                                                             "", "a long word of many letters"},
+                                                            {3, 2})}};
+  std::vector<TensorView> views;
+  for (const TensorLike& input : flatten(batch)) views.push_back(view_of(input));
+  std::vector<float> seen_rows(12), user_rows(12), word_rows(24);
+  const std::vector<std::span<float>> outputs = {seen_rows, user_rows, word_rows};
+  plan.run(views, outputs);
+  const size_t allocated = allocations;
+  for (int i = 0; i < 5; ++i) plan.run(views, outputs);
+  EXPECT_EQ(allocations, allocated);
 }
 
 }  // namespace

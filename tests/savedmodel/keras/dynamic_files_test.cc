@@ -6,6 +6,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/framework/data/tfrecord.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
@@ -384,6 +385,31 @@ TEST(DynamicFilesTest, D105ServingPlansPredictTheSameBits) {
       train(model, key, 2);
       expect_same_bits(plan(batch_of(1, key)).tensor(), expected[1]);
     }
+  }
+}
+
+TEST(DynamicFilesTest, D105SignaturesTakeExamplesWithStringIds) {
+  const TemporaryFolder folder;
+  const Functional model = make_model();
+  train(model);
+  const SignatureSpecs specs = {
+      {"serve",
+       {{"item", {.feature = data::FixedLenFeature{.dtype = DType::kString}}},
+        {"user", {.feature = data::RaggedFeature{DType::kInt64}}},
+        {"id", {.feature = data::FixedLenFeature{.shape = {2}, .dtype = DType::kInt64}}}}}};
+  const Tensors batch = {{"item", strings({"a", "new"})},
+                         {"user", ragged(IdRows{{1, -5}, {9}})},
+                         {"id", ids({1, -2, 4, 77}, {2, 2})}};
+  const Tensor examples =
+      strings({data::serialize_example(
+                   {{"item", strings({"a"})}, {"user", ids({1, -5})}, {"id", ids({1, -2})}}),
+               data::serialize_example(
+                   {{"item", strings({"new"})}, {"user", ids({9})}, {"id", ids({4, 77})}})});
+  for (const char* name : {"a.keras", "a.h5"}) {
+    save_model(model, folder / name, {.signatures = specs});
+    const Signatures served = signatures(folder / name);
+    const Tensors found = served.at("serve")(examples);
+    expect_same_bits(flatten(found)[0].tensor(), model(batch).tensor());
   }
 }
 

@@ -231,6 +231,13 @@ void write_dynamic(const std::string& folder) {
   save_model(model, folder + "/dynamic.keras");
   save_model(model, folder + "/dynamic.h5");
   save_weights(model, folder + "/dynamic.weights.h5");
+  const Tensors asked = {{"user", Tensor::from<int64_t>({8714213, 1LL << 60, -5}, {3})},
+                         {"word", Tensor::from<std::string>({"abc", "never seen", ""}, {3})}};
+  std::ofstream(folder + "/dynamic_rows.json")
+      << "{\"inputs\": [" << json<int64_t>("user", asked["user"].tensor()) << ",\n"
+      << R"({"name": "word", "dtype": "string", "shape": [3], "data": ["abc", "never seen", ""]}]})";
+  std::ofstream(folder + "/dynamic_expected.json")
+      << "{\"outputs\": [" << json<float>("score", model(asked).tensor()) << "]}\n";
   Checkpoint checkpoint(
       {.model = model, .optimizers = {{"adagrad", OptimizerHandle(kAdopt, model->optimizer())}}});
   CheckpointManager manager(checkpoint, folder + "/dynamic_checkpoints");

@@ -225,8 +225,9 @@ Variable SparseCore::build(const std::vector<RandomStream>& streams) {
     const keras_rs::TableConfig& table = *options_.tables[t];
     if (!table.dynamic) continue;
     const Initializer initializer = table_initializer(table);
+    // The first replica that calls the layer builds it, before any update.
     dynamic_table(static_cast<int>(t))
-        .table("build")
+        .access_(false)
         .set_initial_rows({table.embedding_dim, initializer,
                            table.dynamic->not_admitted.initializer.value_or(initializer),
                            streams[t]});

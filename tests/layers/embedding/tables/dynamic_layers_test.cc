@@ -201,9 +201,8 @@ TEST(DynamicLayersTest, IdsOfAnyShapeAndStrings) {
   train(layer, adagrad(), strings({"a", "b"}).reshaped({1, 2, 1}));
   const Tensor found = layer(strings({"b", "c"}).reshaped({2, 1}));
   EXPECT_EQ(found.shape(), (Shape{2, 1, 2}));
-  EXPECT_THAT(
-      std::vector<float>(found.to_vector<float>().begin() + 2, found.to_vector<float>().end()),
-      ElementsAre(0, 0));
+  const std::vector<float> rows = found.to_vector<float>();
+  EXPECT_THAT((std::vector<float>{rows[2], rows[3]}), ElementsAre(0, 0));
   EXPECT_EQ(layer->dynamic_table().keys().to_vector<std::string>(),
             (std::vector<std::string>{"a", "b"}));
 }
@@ -362,26 +361,16 @@ TEST(DynamicLayersTest, D077PlacementsStartWithEqualRowsAndStreams) {
   EXPECT_EQ(rows_of("sparsecore"), rows_of("default_device"));
 }
 
-TEST(DynamicLayersTest, D077TheDefaultDeviceInTwoReplicas) {
-  const auto train = [](int cores) {
-    TPUStrategy strategy({.num_cores = cores});
-    const auto scope = strategy.scope();
-    const DistributedEmbedding layer(
-        {.feature_configs = feature_of(table_of({}, "default_device"), {kUnknown})});
-    const Functional model = [&] {
-      const TensorLike input = layers::input({.dtype = DType::kInt64, .name = "item"});
-      return Functional({.inputs = input, .outputs = layer(Tensors(input))});
-    }();
-    model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.1}), .loss = "mse"});
-    model->fit(ids({1, 2, 2, 5}), floats({1, 1, 1, 1, 1, 1, 1, 1}, {4, 2}),
-               {.epochs = 2, .batch_size = 4, .verbose = Verbose::kSilent});
-    return layer->dynamic_table("items").state();
-  };
-  const DynamicTableState one = train(1), two = train(2);
-  EXPECT_THAT(two.keys.to_vector<int64_t>(), ElementsAre(1, 2, 5));
-  EXPECT_THAT(two.count.to_vector<int64_t>(), ElementsAre(2, 4, 2));
-  EXPECT_EQ(one.statistics, two.statistics);
-  expect_near(two.rows, one.rows, {.absolute = 1e-6});
+TEST(DynamicLayersTest, TheDefaultDeviceTrainsInOneReplica) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const DistributedEmbedding layer(
+      {.feature_configs = feature_of(table_of({}, "default_device"), {kUnknown})});
+  const OptimizerHandle optimizer = adagrad();
+  EXPECT_THAT(message_of<NotImplementedError>(
+                  [&] { strategy.run([&] { train(layer, optimizer, ids({1, 2})); }); }),
+              HasSubstr("items/embeddings"));
+  EXPECT_EQ(layer->dynamic_table("items").size(), 0);
 }
 
 TEST(DynamicLayersTest, D076ADynamicTableInAListOfTablesToStackIsAValueError) {
@@ -426,7 +415,7 @@ TEST(DynamicLayersTest, D079FitAndPredictWithEmbedding) {
   model->compile({.optimizer = "adam", .loss = "mse"});
   testing::internal::CaptureStdout();
   model->fit(strings({"a", "b", "a"}), floats({1, 1, 1, 1, 1, 1}, {3, 2}),
-             {.epochs = 2, .batch_size = 3, .verbose = Verbose::kSilent});
+             {.epochs = 2, .batch_size = 3, .verbose = Verbose::kOneLine});
   EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("Embedding items has 2 rows"));
   EXPECT_EQ(model->predict(strings({"b", "new"})).tensor().shape(), (Shape{2, 2}));
 }
