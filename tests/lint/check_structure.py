@@ -6,6 +6,7 @@
   directly or through others;
 - a third-party header is included where it may not be, or by a public header;
 - a folder has more than MAX_FILES files, or a header more than MAX_HEADER_LINES lines;
+- a layer registers that layers/builtin_layers.cc does not list;
 - a public header of layers/ or optimizers/ is not a part of <keel/keel.h>;
 - a source has no test. The test of layers/core/dense.cc is tests/layers/core/dense_test.cc, or any
   test whose first comment names it: "Tests layers/core/dense.cc." A comment may name several
@@ -112,8 +113,11 @@ def folder_edges(root: pathlib.Path):
 
 def upward_faults(edges):
     for (folder, other), example in sorted(edges.items()):
+        for name in {folder, other}:
+            if name.startswith("layers/") and name not in FLOOR_OF:
+                yield f"{name} has no floor; add it to FLOORS of check_structure.py ({example})"
         if folder in FLOOR_OF and other in FLOOR_OF and FLOOR_OF[other] >= FLOOR_OF[folder]:
-            yield f"{folder} may not include {other}: {example}"
+            yield f"{folder} may not include {other} (FLOORS of check_structure.py): {example}"
 
 
 def cycle_faults(edges):
@@ -131,6 +135,17 @@ def cycle_faults(edges):
     for (folder, other), example in sorted(edges.items()):
         if folder in left and other in left:
             yield f"{folder} and {other} depend on each other: {example}"
+
+
+def registration_faults(root: pathlib.Path):
+    """Layers that register but that builtin_layers.cc does not list: no file could name them."""
+    listed = set(re.findall(r"^\s*X\((\w+)\)", (root / "layers/builtin_layers.cc").read_text(), re.MULTILINE))
+    for name, text in sources(root):
+        if not name.startswith("layers/") or not name.endswith(".cc"):
+            continue
+        for layer in re.findall(r"^KEEL_REGISTER\(Layer, (\w+)", text, re.MULTILINE):
+            if layer not in listed:
+                yield f"{name} registers {layer}; add X({layer}) to layers/builtin_layers.cc"
 
 
 def size_faults(root: pathlib.Path):
@@ -214,7 +229,7 @@ def test_faults(root: pathlib.Path):
 
 if __name__ == "__main__":
     folders = folder_edges(ROOT)
-    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *size_faults(ROOT),
+    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *registration_faults(ROOT), *size_faults(ROOT),
              *umbrella_faults(ROOT), *test_faults(ROOT)]
     print("\n".join(found) or "includes run one way, no file or folder is too large, and all sources have tests")
     sys.exit(bool(found))

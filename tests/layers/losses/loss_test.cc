@@ -66,6 +66,7 @@ TEST(LossTest, AllAcceptSymbolicBatches) {
 
 TEST(LossTest, AllRoundTripThroughTheirConfigs) {
   for (const std::string& class_name : loss_registry().class_names()) {
+    SCOPED_TRACE(class_name);
     const Config config = losses::serialize(*losses::get(class_name));
     EXPECT_EQ(losses::serialize(*losses::deserialize(config)), config);
   }
@@ -156,6 +157,7 @@ TEST(LossTest, LabelsAreExpandedToTheRankOfPredictions) {
 
 TEST(LossTest, AllComputeInTheDtypeOfThePredictions) {
   for (const std::string& class_name : loss_registry().class_names()) {
+    SCOPED_TRACE(class_name);
     const Tensor p = predictions_for(class_name);
     EXPECT_EQ(losses::get(class_name)->call(labels_for(class_name), p).dtype(), DType::kFloat64);
   }
