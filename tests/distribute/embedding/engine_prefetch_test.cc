@@ -1,4 +1,5 @@
-// Tests distribute/embedding/internal/batch_prefetcher.cc and distribute/internal/background_worker.cc.
+// Tests distribute/embedding/internal/batch_prefetcher.cc and
+// distribute/internal/background_worker.cc.
 #include <map>
 #include <random>
 
