@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <string_view>
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/distribute/internal/run_collectively.h>
@@ -214,6 +215,20 @@ void check_spec(const std::string& path, const Entry& entry, const TensorSpec& f
   }
 }
 
+// Returns the keys of the tables with dynamic ids for which the file has a static table.
+std::vector<std::string> static_tables(const std::vector<Entry>& entries, const Index& index) {
+  constexpr std::string_view kState = "/state";
+  std::vector<std::string> out;
+  for (const Entry& entry : entries) {
+    if (!entry.any_rows || !entry.key.ends_with(kState)) continue;
+    std::string table = entry.key.substr(0, entry.key.size() - kState.size());
+    if (!index.contains(entry.key) && !index.contains(table + "/keys") && index.contains(table)) {
+      out.push_back(std::move(table));
+    }
+  }
+  return out;
+}
+
 // Reads collectively, so that an error in one process stops all of them; setting a value may be
 // collective too.
 void assign(const CheckpointReader& file, const Entry& entry) {
@@ -279,10 +294,18 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
 
   RestoreStatus status = {.path = path, .step = file.step()};
   std::vector<std::string> missing_weights;
-  std::vector<const Entry*> assignments;
+  std::vector<const Entry*> assignments, warm_starts;
+  const std::vector<std::string> from_static = static_tables(entries, index);
   for (const Entry& entry : entries) {
     const auto found = index.find(entry.key);
     if (found == index.end()) {
+      const auto is_part_of = [&](const std::string& table) {
+        return entry.any_rows && entry.key.starts_with(table + "/");
+      };
+      if (std::ranges::any_of(from_static, is_part_of)) {
+        if (entry.key.ends_with("/state")) warm_starts.push_back(&entry);
+        continue;
+      }
       status.missing.push_back(entry.key);
       if (entry.required) missing_weights.push_back(entry.key);
       continue;
@@ -301,6 +324,8 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                      joined(missing_weights), "; set allow_missing_weights to keep their values");
   }
   for (const Entry* entry : assignments) assign(file, *entry);
+  // An empty state means that the rows are those of a static table (dynamic_entries.h).
+  for (const Entry* entry : warm_starts) entry->set(Tensor::scalar(std::string()));
   for (const auto& [key, stored] : index) status.unused.push_back(key);
   return status;
 }

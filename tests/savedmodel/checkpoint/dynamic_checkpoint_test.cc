@@ -39,9 +39,10 @@ DynamicVocabulary usual(KeyType key) {
 // Trains a table under a strategy of so many hosts with two cores each; kCpu: as a variable.
 class Training {
  public:
-  Training(int hosts, const DynamicVocabulary& dynamic,
+  // A static table of the ids 0 ... 19 unless `dynamic` is set.
+  Training(int hosts, const std::optional<DynamicVocabulary>& dynamic,
            const OptimizerHandle& optimizer = adagrad(), int64_t dim = 3)
-      : strings_(dynamic.key == KeyType::kString),
+      : strings_(dynamic && dynamic->key == KeyType::kString),
         strategy_(
             hosts == kCpu
                 ? std::unique_ptr<distribute::Strategy>(std::make_unique<distribute::CPUStrategy>())
@@ -49,7 +50,10 @@ class Training {
                       distribute::TPUStrategyOptions{.num_hosts = hosts, .num_cores = 2 / hosts})),
         scope_(strategy_->scope()),
         optimizer_(optimizer),
-        table_(make_table({.dim = dim, .name = "items", .dynamic = dynamic})) {
+        table_(make_table({.vocabulary_size = dynamic ? 0 : 20,
+                           .dim = dim,
+                           .name = "items",
+                           .dynamic = dynamic})) {
     layer_.emplace(TPUEmbeddingOptions{.feature_config = FeatureConfig{.table = table_},
                                        .optimizer = optimizer_});
     const TensorSpec spec = {.shape = {kUnknown, kUnknown},
@@ -79,6 +83,9 @@ class Training {
 
   Checkpoint checkpoint() const {
     return Checkpoint({.model = *layer_, .optimizers = {{"optimizer", optimizer_}}});
+  }
+  std::vector<float> rows() const {
+    return (*layer_)->embedding_tables()[0].second.to_vector<float>();
   }
   DynamicTable table() const { return (*layer_)->dynamic_table(table_); }
 
@@ -239,6 +246,33 @@ TEST(DynamicCheckpointTest, D093OtherKindsOfTablesAreRejected) {
   full.eviction = Eviction::none();
   full.capacity = 2;
   expect_refused(full, 3, "capacity 2");
+}
+
+TEST(DynamicCheckpointTest, D094AStaticTableBecomesADynamicOne) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  for (const int hosts : {kCpu, 1, 2}) {
+    Training fixed(hosts, std::nullopt);
+    fixed.steps(0, 6);
+    fixed.checkpoint().write(path, 6);
+    Training dynamic(hosts, DynamicVocabulary{.capacity = 30, .eviction = Eviction::lru()});
+    dynamic.checkpoint().restore(path);
+    EXPECT_EQ(dynamic.rows(), fixed.rows());
+    const DynamicTableState state = dynamic.table().state();
+    EXPECT_EQ(state.keys.to_vector<int64_t>().back(), 19);
+    EXPECT_EQ(state.count.to_vector<int64_t>(), std::vector<int64_t>(20));
+    EXPECT_EQ(state.statistics.size, 20);
+    EXPECT_EQ(state.statistics.assigned, 20);
+    fixed.steps(6, 12);
+    dynamic.steps(6, 12);
+    EXPECT_EQ(dynamic.rows(), fixed.rows());
+  }
+  const auto message = [&](const DynamicVocabulary& vocabulary) {
+    Training refused(1, vocabulary);
+    return message_of<ValueError>([&] { refused.checkpoint().restore(path); });
+  };
+  EXPECT_THAT(message({.capacity = 10, .eviction = Eviction::lru()}), HasSubstr("capacity 10"));
+  EXPECT_THAT(message({.key = KeyType::kString}), HasSubstr("ids are strings"));
 }
 
 TEST(DynamicCheckpointTest, OneOptimizerOfAnyClassHasItsSlotsInTheTable) {

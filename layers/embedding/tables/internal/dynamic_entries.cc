@@ -168,7 +168,11 @@ class Parts {
     return *stored_;
   }
   void restore(const std::string& text) {
-    read_text(text, stored());
+    if (text.empty()) {
+      take_static_rows();
+    } else {
+      read_text(text, stored());
+    }
     check_lengths();
     reorder(stored(), false);
     access_()->restore(stored());
@@ -177,6 +181,35 @@ class Parts {
   }
 
  private:
+  // Completes the rows of a static table: row i becomes the row of id i.
+  void take_static_rows() {
+    const KeyedTable& table = *access_();
+    const DynamicVocabulary& dynamic = table.options().dynamic;
+    DynamicTableState& s = stored();
+    const int64_t n = s.rows.dim(0);
+    const auto refuse = [&](const std::string& why) {
+      stored_.reset();
+      throw ValueError("restore: the ", n, " rows of a static table cannot become rows of table '",
+                       table.options().name, "', ", why);
+    };
+    if (dynamic.key == KeyType::kString) {
+      refuse("whose ids are strings; use assign_rows for them");
+    }
+    if (dynamic.capacity > 0 && n > dynamic.capacity) {
+      refuse(str("which has capacity ", dynamic.capacity, "; increase capacity"));
+    }
+    std::vector<int64_t> keys(n);
+    std::iota(keys.begin(), keys.end(), 0);
+    s.keys = Tensor::from(keys, {n});
+    for (Tensor* const part : {&s.count, &s.last, &s.born}) {
+      *part = Tensor::zeros({n}, DType::kInt64);
+    }
+    for (Tensor* const part : {&s.pending_keys, &s.pending_count, &s.pending_last}) {
+      *part = Tensor::zeros({0}, DType::kInt64);
+    }
+    s.fallback_slots = table.state().fallback_slots;
+    s.statistics = {.updates = s.statistics.updates, .assigned = n};
+  }
   // reorder() requires that all parts have one row per key.
   void check_lengths() {
     const DynamicTableState& s = stored();

@@ -16,7 +16,9 @@ namespace keel {
 // `slots`, "<table>/count", "<table>/last", "<table>/born", "<table>/shards",
 // "<table>/pending/keys", "<table>/pending/count", "<table>/pending/last", "<table>/sketch",
 // "<table>/fallback", its slots and "<table>/state". Rows are in ascending order of (key shard,
-// key). The last entry that is set restores the table from all that were set before it.
+// key). The last entry, the state, restores the table from all that were set before it. If it is
+// set to an empty text, the rows and slots are those of a static table: row i becomes the row of id
+// i. Throws ValueError for string ids and if the rows exceed the capacity.
 //
 // `now` is the table at this moment, which gives the sizes. The entries get the table from
 // `access`. All of them read one copy of it, which the first of them takes.

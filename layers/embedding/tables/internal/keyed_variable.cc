@@ -14,7 +14,7 @@ using distribute::KeyedLookup;
 using distribute::KeyedTable;
 
 // At most this many training lookups wait for an update. Gradients of older ones are refused.
-constexpr size_t kMostLookups = 1024;
+constexpr size_t kMostLookups = 128;
 
 // A row id of a gradient consists of the ticket of the lookup and the number of the key. This
 // number marks a row of zeros, which names the lookup although the gradient has no rows.
