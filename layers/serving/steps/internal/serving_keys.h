@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <keel/distribute/dynamic/dynamic_rows.h>
 #include <keel/distribute/dynamic/dynamic_vocabulary.h>
-#include <keel/distribute/dynamic/internal/key_index.h>
+#include <keel/distribute/dynamic/internal/key_functions.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {
@@ -25,6 +26,11 @@ class ServingKeys {
   int64_t row(const std::string& key) const { return row_of(key); }
 
  private:
+  static constexpr uint32_t kEmpty = 0xffffffff;
+
+  size_t home(uint64_t hash) const { return hash & (slots_.size() - 1); }
+  template <class Key>
+  void insert_all();
   template <class Key>
   int64_t row_of(const Key& key) const;
 
@@ -32,7 +38,9 @@ class ServingKeys {
   const Tensor keys_;
   const int64_t first_row_;  // of ids
   Tensor table_;
-  distribute::KeyIndex index_;
+  // A hash table with linear probing, at most half full, whose size is a power of two: positions
+  // of ids.
+  std::vector<uint32_t> slots_;
 };
 
 }  // namespace keel
