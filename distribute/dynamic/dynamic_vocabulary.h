@@ -63,7 +63,7 @@ struct Admission {
 
   // Admits every id at its first occurrence.
   static Admission always() { return {}; }
-  // Admits an id that has occurred m - 1 times in earlier updates. Exact; takes about 40 bytes for
+  // Admits an id that has occurred m - 1 times in earlier updates. Exact; takes about 25 bytes for
   // each id that is counted. count(1) equals always().
   static Admission count(int64_t m, CountAdmissionOptions options = {}) {
     return {.kind = Kind::kCount, .occurrences = m, .counts = options};
