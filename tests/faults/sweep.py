@@ -65,8 +65,9 @@ def files_of(folder):
 class Case:
     """A command, given the folder that it writes to, and what follows from a run of it."""
 
-    def __init__(self, name, command, prepare=lambda folder: None, recover=None):
+    def __init__(self, name, command, prepare=lambda folder: None, recover=None, every=1):
         self.name, self.command, self.prepare, self.recover = name, command, prepare, recover
+        self.every = every * arguments.every  # tries each N-th call only
         self.counts = collections.Counter()
         self.reference = WORK / "reference" / name
         self.folder = WORK / "faulty" / name  # the same length for all, since messages are compared
@@ -137,7 +138,7 @@ class Case:
         status, text, calls = run(self.fresh(self.reference), self.command(self.reference))
         if status != 0 or not calls:
             raise RuntimeError(f"{self.name}: {len(calls)} calls, status {status}: {text}")
-        for at, call in list(enumerate(calls, start=1))[::arguments.every]:
+        for at, call in list(enumerate(calls, start=1))[::self.every]:
             writes = "write" in call.split()[1]
             kinds = KINDS if writes else KINDS[:2]
             for kind in kinds if ALL else [kinds[at % len(kinds)]]:
@@ -146,7 +147,7 @@ class Case:
             status, _, _ = run(self.fresh(self.folder), self.command(self.folder), at, "killed")
             self.check_killed(at, status, call)
         # A disk that stays full from some call on.
-        for at in range(1, len(calls) + 1, arguments.every * (1 if ALL else 7)):
+        for at in range(1, len(calls) + 1, self.every * (1 if ALL else 7)):
             status, text, _ = run(self.fresh(self.folder), self.command(self.folder), at, KINDS[0], 1 << 30)
             self.check(at, KINDS[0], status, text, calls[at - 1])
         lines = [f"{self.name}: {len(calls)} calls"]
@@ -158,10 +159,10 @@ class Case:
 DATA = WORK / "data"
 
 
-def train(export, checkpoints=False):
+def train(export, checkpoints=False, options=()):
     def command(folder):
         out = [BIN / "train_ctr", "--data", DATA, "--model", "dlrm", "--strategy", "tpu", "--cores", "2", "--epochs", "1",
-               "--batch_size", "64"]
+               "--batch_size", "64", *options]
         if export:
             out += ["--export", folder / export]
         if checkpoints:
@@ -186,6 +187,9 @@ CASES = [
     Case("export_h5", train("model.h5"), recover=resume),
     Case("export_keras", train("model.keras"), recover=resume),
     Case("checkpoints", train("model.h5", checkpoints=True), recover=resume),
+    # D-096: tables for unbounded ids, of which some are evicted.
+    Case("dynamic", train("model.h5", checkpoints=True, options=("--dynamic", "--capacity", "64", "--eviction", "lru")),
+         recover=resume, every=3),
     Case("predictions", lambda f: train(None)(f) + ["--write_predictions", f / "p.csv"], recover=resume),
     Case("convert_h5", convert("out.h5"), recover=resume),
     Case("convert_keras", convert("out.keras"), recover=resume),
