@@ -235,9 +235,15 @@ void CtrTraining::check_fixed_options() const {
 
 void CtrTraining::open_checkpoints(bool validates) {
   if (options_.checkpoint_dir.empty()) return;
+  std::map<std::string, StateEntry> values;
   if (validates) {
-    const auto add = [&](const std::string& name, const Tensor& value) {
-      early_stopping_state_.emplace(name, Variable(value, {.name = name, .trainable = false}));
+    const auto add = [&](const std::string& name, const Tensor& value, bool any_rows = false) {
+      early_stopping_state_[name] = value;
+      values["early_stopping/" + name] = {
+          .name = name,
+          .get = [this, name] { return early_stopping_state_.at(name); },
+          .set = [this, name](const Tensor& v) { early_stopping_state_.at(name) = v; },
+          .any_rows = any_rows};
     };
     for (const char* name : {kWait, kBestEpoch, kHasBest, kHasWeights, kStopped}) {
       add(name, Tensor::scalar(int64_t{0}));
@@ -245,17 +251,15 @@ void CtrTraining::open_checkpoints(bool validates) {
     add(kBest, Tensor::scalar(0.0));
     int64_t i = 0;
     for_each_state_entry(*model_.model, [&](const std::string&, const StateEntry& entry) {
-      if (entry.kind == StateEntry::Kind::kWeight) add(str(kWeights, i++), entry.get());
+      if (entry.kind == StateEntry::Kind::kWeight) {
+        add(str(kWeights, i++), entry.get(), entry.any_rows);
+      }
     });
-  }
-  std::map<std::string, Variable> variables;
-  for (const auto& [name, variable] : early_stopping_state_) {
-    variables.emplace("early_stopping/" + name, variable);
   }
   checkpoints_.emplace(
       Checkpoint({.model = LayerHandle<Layer>(model_.model),
                   .optimizers = {{"embedding", embedding_optimizer_}, {"dense", dense_optimizer_}},
-                  .variables = std::move(variables)}),
+                  .values = std::move(values)}),
       options_.checkpoint_dir, CheckpointManagerOptions{.max_to_keep = kCheckpointsKept});
 }
 
@@ -263,9 +267,9 @@ void CtrTraining::save_checkpoint() {
   if (!checkpoints_) return;
   if (!early_stopping_state_.empty()) {
     const Callback::State state = early_stopping_.state();
-    for (const auto& [name, value] : state) early_stopping_state_.at(name).assign(value);
+    for (const auto& [name, value] : state) early_stopping_state_.at(name) = value;
     const auto set = [&](const char* name, bool value) {
-      early_stopping_state_.at(name).assign(Tensor::scalar(int64_t{value}));
+      early_stopping_state_.at(name) = Tensor::scalar(int64_t{value});
     };
     set(kHasBest, state.contains(kBest));
     set(kHasWeights, state.contains(str(kWeights, 0)));
@@ -288,13 +292,13 @@ void CtrTraining::restore_checkpoint(std::ostream& out) {
       << '\n';
   if (!latest || early_stopping_state_.empty()) return;
   const auto is_set = [&](const char* name) {
-    return early_stopping_state_.at(name).read().item<int64_t>() != 0;
+    return early_stopping_state_.at(name).item<int64_t>() != 0;
   };
   Callback::State state;
-  for (const auto& [name, variable] : early_stopping_state_) {
+  for (const auto& [name, value] : early_stopping_state_) {
     const bool is_weight = name.starts_with(kWeights);
     const bool is_known = is_weight ? is_set(kHasWeights) : name != kBest || is_set(kHasBest);
-    if (is_known) state.emplace(name, variable.read());
+    if (is_known) state.emplace(name, value);
   }
   early_stopping_.set_state(state);
   model_.model->set_stop_training(is_set(kStopped));

@@ -83,7 +83,7 @@ class CtrTraining {
   const OptimizerHandle embedding_optimizer_, dense_optimizer_;
   const CtrModel model_;
   EarlyStoppingCallback early_stopping_;
-  std::map<std::string, Variable>
+  std::map<std::string, Tensor>
       early_stopping_state_;  // stored in checkpoints of runs with validation
   std::optional<CheckpointManager> checkpoints_;
   std::optional<std::string> last_checkpoint_;

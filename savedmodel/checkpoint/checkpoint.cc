@@ -138,6 +138,13 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
                    .get = [=] { return variable.read(); },
                    .set = [=](const Tensor& v) { variable.assign(v); }});
   }
+  for (const auto& [name, value] : items.values) {
+    out.push_back({.key = "variables/" + name,
+                   .spec = value.get().spec(),
+                   .get = value.get,
+                   .set = value.set,
+                   .any_rows = value.any_rows});
+  }
 }
 
 // Returns all values to save. If two optimizers have the same slot of a variable, "@<name>" is

@@ -43,6 +43,9 @@ struct CheckpointItems {
   std::optional<LayerHandle<Layer>> model = {};            // weights and random state of its layers
   std::map<std::string, OptimizerHandle> optimizers = {};  // for example those of your own loop
   std::map<std::string, Variable> variables = {};          // for example counters
+  // Values outside variables, for example of callbacks. Of each entry get(), set() and any_rows are
+  // used. A file names them like variables, so no variable may have the same name.
+  std::map<std::string, StateEntry> values = {};
   // tpu::TPUEmbedding, TPUEmbeddingForServing and TPUEmbeddingV0.
   std::map<std::string, std::shared_ptr<TrackedTables>> embeddings = {};
 };

@@ -24,9 +24,18 @@ Specs with_rows(const Specs& specs, int64_t rows) {
   });
 }
 
-// Returns zeros for integers and strings, and distinct values for floats.
+// Returns as many ragged rows, of two zeros each.
+RaggedTensor ragged_zeros(int64_t rows, DType dtype) {
+  std::vector<int64_t> splits(static_cast<size_t>(rows) + 1);
+  for (size_t i = 0; i < splits.size(); ++i) splits[i] = 2 * static_cast<int64_t>(i);
+  return {.values = Tensor::zeros({2 * rows}, dtype),
+          .row_splits = Tensor::from<int64_t>(splits, {rows + 1})};
+}
+
+// Returns zeros for integers, strings and ragged rows, and distinct values for other floats.
 Tensors inputs_of(const Specs& specs) {
   return map_structure(specs, [](const TensorSpec& spec) -> TensorLike {
+    if (spec.layout == Layout::kRagged) return ragged_zeros(spec.shape[0], spec.dtype);
     Tensor out = Tensor::zeros(spec.shape, spec.dtype);
     if (!is_floating(spec.dtype)) return out;
     float value = 0.3F;
@@ -79,7 +88,9 @@ void expect_gradients(const LayerContract& contract) {
   const auto variables = layer->trainable_variables();
   if (variables.empty()) return;
   Tensor loss = Tensor::scalar<float>(0);
-  for (const TensorLike& leaf : flatten(output)) loss = loss + ops::sum(leaf.tensor());
+  for (const TensorLike& leaf : flatten(output)) {
+    loss = loss + ops::sum(leaf.layout() == Layout::kRagged ? leaf.ragged().values : leaf.tensor());
+  }
   const auto gradients = tape.gradient(loss, variables);
   for (size_t i = 0; i < variables.size(); ++i) {
     ASSERT_TRUE(gradients[i]) << variables[i].name();

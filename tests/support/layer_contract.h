@@ -23,7 +23,8 @@ struct LayerContract {
 // - the config of the layer creates an equal layer;
 // - compute_output_spec() agrees with the result of a call, for any number of rows, also 0;
 // - the layer has this number of weights once it is built, and gradients reach the trainable ones.
-// Inputs of floating-point types are distinct values, others zeros or empty strings.
+// Inputs of floating-point types are distinct values, others zeros or empty strings. Ragged inputs
+// have two zeros in each row.
 void expect_layer_contract(const LayerContract& contract);
 
 // Return specs of one tensor for a LayerContract.

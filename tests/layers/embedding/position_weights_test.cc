@@ -12,11 +12,13 @@
 #include <keel/layers/registry.h>
 
 #include "tests/support/errors.h"
+#include "tests/support/layer_contract.h"
 #include "tests/support/tensors.h"
 
 namespace keel::position_weights_test {
 
 using testing::HasSubstr;
+using testing_support::expect_layer_contract;
 using testing_support::floats;
 using testing_support::IdRows;
 using testing_support::matrix;
@@ -34,7 +36,18 @@ layers::PositionWeights built(const Values& weights) {
   return layer;
 }
 
-// expect_layer_contract() makes dense inputs only.
+TEST(PositionWeightsTest, FulfillsTheContractOfLayers) {
+  const auto rows = [](DType dtype) {
+    return TensorSpec{.shape = {2, kUnknown}, .dtype = dtype, .layout = Layout::kRagged};
+  };
+  expect_layer_contract({.class_name = "PositionWeights",
+                         .config = R"({"max_length": 3, "initializer": "zeros"})",
+                         .inputs = rows(DType::kInt64),
+                         .output = rows(DType::kFloat32),
+                         .trainable_weights = 1,
+                         .weights = 1});
+}
+
 TEST(PositionWeightsTest, ItsConfigCreatesAnEqualLayer) {
   const Config config = Config::dict(
       {{"class_name", "PositionWeights"},
