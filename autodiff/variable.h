@@ -90,6 +90,7 @@ class Variable {
   // their mean.
   bool averages_replicas() const;
   const std::function<Tensor(const Tensor&)>& constraint() const;  // empty if there is none
+  // Penalties and bounds of the rows that an update touches.
   const RowRegularization& row_regularization() const;
 
   // Inside a replica, returns that replica's value, or the value of an active CombinedReads.
