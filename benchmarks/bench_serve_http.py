@@ -395,7 +395,7 @@ def measure_requests(programs, folder, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("bin", type=lambda folder: pathlib.Path(folder).resolve())
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--tables_gib", type=int, default=0)
     parser.add_argument("--only", nargs="*", choices=("requests", "rows", "threads", "metrics", "batching", "tables"))
