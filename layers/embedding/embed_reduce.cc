@@ -66,25 +66,8 @@ EmbedReduceLayer::EmbedReduceLayer(Options options)
 }
 
 void EmbedReduceLayer::make_dynamic() {
-  const std::string caller = "EmbedReduce " + name();
-  if (options_.input_dim != 0) {
-    throw ValueError(caller, ": input_dim and dynamic exclude each other; received input_dim ",
-                     options_.input_dim);
-  }
-  if (options_.output_dim <= 0) {
-    throw ValueError(caller, ": output_dim must be positive, received ", options_.output_dim);
-  }
-  refuse_with_dynamic(caller, "embeddings_regularizer",
-                      static_cast<bool>(options_.embeddings_regularizer));
-  refuse_with_dynamic(caller, "embeddings_constraint",
-                      static_cast<bool>(options_.embeddings_constraint));
-  refuse_with_dynamic(caller, "dtype " + dtype_policy().name(), dtype() != DType::kFloat32);
-  dynamic_ = std::make_shared<DynamicEmbeddings>(
-      DynamicEmbeddingsOptions{.caller = caller,
-                               .name = name(),
-                               .dynamic = *options_.dynamic,
-                               .dim = options_.output_dim,
-                               .initializer = options_.embeddings_initializer});
+  dynamic_ = dynamic_embeddings_of("EmbedReduce " + name(), name(), options_, dtype_policy().name(),
+                                   dtype() == DType::kFloat32);
 }
 
 void EmbedReduceLayer::build_weights(const Specs&) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include <keel/distribute/dynamic/internal/state_rows.h>
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
 #include <keel/framework/base/errors.h>
 
@@ -13,29 +14,16 @@ constexpr Tensor DynamicTableState::* kIntegers[] = {
 constexpr Tensor DynamicTableState::* kPendingIntegers[] = {&DynamicTableState::pending_count,
                                                             &DynamicTableState::pending_last};
 
-// Returns rows of a tensor of rank 1 or 2.
-template <class T>
-Tensor rows_of(const Tensor& of, std::span<const int64_t> rows) {
-  const auto values = of.data<T>();
-  const int64_t width = of.rank() == 2 ? of.dim(1) : 1;
-  std::vector<T> out;
-  out.reserve(rows.size() * width);
-  for (const int64_t row : rows) {
-    out.insert(out.end(), values.begin() + row * width, values.begin() + (row + 1) * width);
-  }
-  return Tensor::from(out, of.shape().with(0, std::ssize(rows)));
-}
-
 // Replaces all parts of a state that have one row per key by some of their rows.
 template <class Key>
 void select(DynamicTableState& state, std::span<const int64_t> rows,
             std::span<const int64_t> pending) {
-  state.keys = rows_of<Key>(state.keys, rows);
-  state.rows = rows_of<float>(state.rows, rows);
-  for (auto& [name, slot] : state.slots) slot = rows_of<float>(slot, rows);
-  for (const auto part : kIntegers) state.*part = rows_of<int64_t>(state.*part, rows);
-  state.pending_keys = rows_of<Key>(state.pending_keys, pending);
-  for (const auto part : kPendingIntegers) state.*part = rows_of<int64_t>(state.*part, pending);
+  state.keys = state_rows<Key>(state.keys, rows);
+  state.rows = state_rows<float>(state.rows, rows);
+  for (auto& [name, slot] : state.slots) slot = state_rows<float>(slot, rows);
+  for (const auto part : kIntegers) state.*part = state_rows<int64_t>(state.*part, rows);
+  state.pending_keys = state_rows<Key>(state.pending_keys, pending);
+  for (const auto part : kPendingIntegers) state.*part = state_rows<int64_t>(state.*part, pending);
 }
 
 template <class T>

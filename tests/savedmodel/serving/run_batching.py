@@ -147,8 +147,8 @@ def batching_s181_the_queue_is_full():
                                                          "submitted is full"}
 
         in_threads(8, load)()
-        # How many fit in depends on the speed of the model.
-        assert counts[200] >= 2 and counts[503] > 0 and sum(counts.values()) == 400, counts
+        least = 2 if sanitized() else 50  # a slow model serves fewer
+        assert counts[200] >= least and counts[503] > 0 and sum(counts.values()) == 400, counts
         assert server.metric('keel_rejected_total{reason="queue"}') == counts[503]
 
 

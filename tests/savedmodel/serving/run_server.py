@@ -111,7 +111,7 @@ def start_s011_sigterm_finishes_what_was_begun():
     base = slow_base()
     server = Server(KEEL, "--model_name=slow", f"--model_base_path={base}", "--rest_api_num_threads=2")
     answers = []
-    count, rows = 16, rows_that_take(0.5, server)
+    count, rows = 64, rows_that_take(0.2, server)
     join = in_threads(count, lambda i: answers.append(len(json.loads(
         server.request("POST", "/v1/models/slow:predict", slow_body(rows)).text)["predictions"])))
     idle = socket.create_connection(("127.0.0.1", server.port))

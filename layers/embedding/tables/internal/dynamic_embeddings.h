@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <keel/framework/base/combiner.h>
+#include <keel/framework/base/errors.h>
 #include <keel/layers/embedding/tables/dynamic_table.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/embedding/tables/internal/keyed_variable.h>
@@ -59,5 +60,34 @@ class DynamicEmbeddings {
 void refuse_with_dynamic(const std::string& caller, const std::string& option, bool is_set);
 // Throws ValueError, naming `caller`, if the layer's table has a vocabulary.
 void refuse_dynamic_table(const std::string& caller, bool is_static);
+
+// Returns the rows of a layer with `options.dynamic`. Throws ValueError, naming `caller`, for
+// options that Embedding and EmbedReduce share and that exclude `dynamic`. `dtype` is the name of
+// the layer's policy.
+template <class Options>
+std::shared_ptr<DynamicEmbeddings> dynamic_embeddings_of(const std::string& caller,
+                                                         const std::string& name,
+                                                         const Options& options,
+                                                         const std::string& dtype,
+                                                         bool has_float32_weights) {
+  if (options.input_dim != 0) {
+    throw ValueError(caller, ": input_dim and dynamic exclude each other; received input_dim ",
+                     options.input_dim);
+  }
+  if (options.output_dim <= 0) {
+    throw ValueError(caller, ": output_dim must be positive, received ", options.output_dim);
+  }
+  refuse_with_dynamic(caller, "embeddings_regularizer",
+                      static_cast<bool>(options.embeddings_regularizer));
+  refuse_with_dynamic(caller, "embeddings_constraint",
+                      static_cast<bool>(options.embeddings_constraint));
+  refuse_with_dynamic(caller, "dtype " + dtype, !has_float32_weights);
+  return std::make_shared<DynamicEmbeddings>(
+      DynamicEmbeddingsOptions{.caller = caller,
+                               .name = name,
+                               .dynamic = *options.dynamic,
+                               .dim = options.output_dim,
+                               .initializer = options.embeddings_initializer});
+}
 
 }  // namespace keel

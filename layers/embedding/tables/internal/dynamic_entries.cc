@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include <keel/distribute/dynamic/internal/key_functions.h>
+#include <keel/distribute/dynamic/internal/state_rows.h>
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/config/config.h>
@@ -73,22 +74,10 @@ void read_text(const std::string& text, DynamicTableState& state) {
   }
 }
 
-template <class T>
-Tensor elements_at(const Tensor& of, std::span<const int64_t> order) {
-  const auto values = of.data<T>();
-  const int64_t row = of.rank() == 2 ? of.dim(1) : 1;
-  std::vector<T> out;
-  out.reserve(order.size() * row);
-  for (const int64_t i : order) {
-    out.insert(out.end(), values.begin() + i * row, values.begin() + (i + 1) * row);
-  }
-  return Tensor::from(out, of.shape());
-}
-
 Tensor rows_at(const Tensor& of, std::span<const int64_t> order) {
-  if (of.dtype() == DType::kString) return elements_at<std::string>(of, order);
-  if (of.dtype() == DType::kInt64) return elements_at<int64_t>(of, order);
-  return elements_at<float>(of, order);
+  if (of.dtype() == DType::kString) return distribute::state_rows<std::string>(of, order);
+  if (of.dtype() == DType::kInt64) return distribute::state_rows<int64_t>(of, order);
+  return distribute::state_rows<float>(of, order);
 }
 
 // Returns the positions of keys in ascending order, by (shard, key) or by key.

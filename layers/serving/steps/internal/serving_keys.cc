@@ -1,42 +1,52 @@
 #include <keel/layers/serving/steps/internal/serving_keys.h>
 
 #include <algorithm>
-#include <bit>
+#include <span>
 
 namespace keel {
+namespace {
+
+// What KeyIndex reads of the keys that it contains.
+template <class Key>
+struct IndexedKeys {
+  std::span<const Key> keys;
+
+  uint64_t hash(uint32_t position) const { return distribute::key_hash(keys[position]); }
+  void prefetch(uint32_t position) const { __builtin_prefetch(&keys[position]); }
+};
+
+template <class Key>
+void insert_all(const Tensor& tensor, distribute::KeyIndex& index) {
+  const IndexedKeys<Key> indexed = {tensor.data<Key>()};
+  const auto size = static_cast<uint32_t>(indexed.keys.size());
+  for (uint32_t position = 0; position < size; ++position) {
+    index.insert(indexed.hash(position), position, indexed);
+  }
+}
+
+}  // namespace
 
 ServingKeys::ServingKeys(const DynamicTableState& state, const DynamicVocabulary& options)
     : options_(options),
       keys_(state.keys),
       first_row_(1 + state.fallback.dim(0)),
-      table_(Tensor::zeros({first_row_ + state.rows.dim(0), state.rows.dim(1)})),
-      slots_(std::bit_ceil(2 * static_cast<size_t>(keys_.size()) + 1), kEmpty) {
+      table_(Tensor::zeros({first_row_ + state.rows.dim(0), state.rows.dim(1)})) {
   const auto fallback = state.fallback.data<float>(), rows = state.rows.data<float>();
   const auto to = table_.mutable_data<float>().begin() + state.rows.dim(1);
   std::ranges::copy(rows, std::ranges::copy(fallback, to).out);
   if (has_strings()) {
-    insert_all<std::string>();
+    insert_all<std::string>(keys_, index_);
   } else {
-    insert_all<int64_t>();
-  }
-}
-
-template <class Key>
-void ServingKeys::insert_all() {
-  uint32_t position = 0;
-  for (const Key& key : keys_.data<Key>()) {
-    size_t at = home(distribute::key_hash(key));
-    while (slots_[at] != kEmpty) at = home(at + 1);
-    slots_[at] = position++;
+    insert_all<int64_t>(keys_, index_);
   }
 }
 
 template <class Key>
 int64_t ServingKeys::row_of(const Key& key) const {
   const auto keys = keys_.data<Key>();
-  for (size_t at = home(distribute::key_hash(key)); slots_[at] != kEmpty; at = home(at + 1)) {
-    if (keys[slots_[at]] == key) return first_row_ + slots_[at];
-  }
+  const uint32_t position =
+      index_.find(distribute::key_hash(key), [&](uint32_t other) { return keys[other] == key; });
+  if (position != distribute::KeyIndex::kNone) return first_row_ + position;
   switch (options_.not_admitted.kind) {
     case NotAdmitted::Kind::kZero:
       break;

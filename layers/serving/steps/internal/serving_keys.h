@@ -3,11 +3,10 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <keel/distribute/dynamic/dynamic_rows.h>
 #include <keel/distribute/dynamic/dynamic_vocabulary.h>
-#include <keel/distribute/dynamic/internal/key_functions.h>
+#include <keel/distribute/dynamic/internal/key_index.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {
@@ -26,11 +25,6 @@ class ServingKeys {
   int64_t row(const std::string& key) const { return row_of(key); }
 
  private:
-  static constexpr uint32_t kEmpty = 0xffffffff;
-
-  size_t home(uint64_t hash) const { return hash & (slots_.size() - 1); }
-  template <class Key>
-  void insert_all();
   template <class Key>
   int64_t row_of(const Key& key) const;
 
@@ -38,9 +32,7 @@ class ServingKeys {
   const Tensor keys_;
   const int64_t first_row_;  // of ids
   Tensor table_;
-  // A hash table with linear probing, at most half full, whose size is a power of two: positions
-  // of ids.
-  std::vector<uint32_t> slots_;
+  distribute::KeyIndex index_;
 };
 
 }  // namespace keel
