@@ -63,6 +63,14 @@ bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
 
 void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureConfig& feature) {
   const TableConfig& table = *feature.table;
+  using Penalty = std::pair<const char*, double>;
+  for (const auto& [option, value] :
+       {Penalty("l2", table.l2), Penalty("max_norm", table.max_norm)}) {
+    if (value == 0) continue;
+    throw NotImplementedError(kCaller, ": table '", table.name, "' of feature '", name,
+                              "' is small and has ", option,
+                              ", which only large tables support; lower size_threshold");
+  }
   // Features that share a table share one Embedding layer.
   const auto known = std::ranges::find_if(small_features_, [&](const auto& entry) {
     return entry.second.leaf().table == feature.table;

@@ -32,9 +32,9 @@ struct PartialTPUEmbeddingOptions {
 // features of large tables (see tpu_embedding.h). Each small table is one Embedding layer per
 // TableConfig object, trained by the optimizer that the caller applies. The features of small
 // tables must be dense ids, [...] -> [..., dim]. A small table is initialized by its TableConfig's
-// initializer, or by "uniform" if that is unset.
-// Throws ValueError, naming the feature, for sparse or ragged ids of a small table. Throws
-// ValueError for an id outside its table unless the feature's id_policy allows it.
+// initializer, or by "uniform" if that is unset. Throws NotImplementedError for l2 and max_norm of
+// a small table. Throws ValueError, naming the feature, for sparse or ragged ids of a small table.
+// Throws ValueError for an id outside its table unless the feature's id_policy allows it.
 class PartialTPUEmbeddingLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "PartialTPUEmbedding";  // the name of the class in configs

@@ -9,6 +9,7 @@
 #include <keel/optimizers/sgd.h>
 
 #include "tests/support/embedding_fixture.h"
+#include "tests/support/errors.h"
 #include "tests/support/layer_contract.h"
 
 namespace keel::partial_tpu_embedding_test {
@@ -20,10 +21,12 @@ using fixture::IdRows;
 using fixture::ids;
 using fixture::ragged;
 using layers::PartialTPUEmbedding;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing_support::expect_layer_contract;
 using testing_support::float_spec;
 using testing_support::int_spec;
+using testing_support::message_of;
 
 struct Tables {
   Table large = make_table({.vocabulary_size = 20, .dim = 1, .initializer = "row_id"});
@@ -140,6 +143,22 @@ TEST(PartialTPUEmbeddingTest, SmallTablesWithoutInitializerAreUniform) {
   for (const float x : layer->trainable_variables()[0].read().to_vector<float>()) {
     ASSERT_LE(std::abs(x), 0.05F);
   }
+}
+
+TEST(PartialTPUEmbeddingTest, SmallTablesHaveNoPenaltiesOfRows) {
+  const auto layer_with = [](const Table& table) {
+    return PartialTPUEmbedding(
+        {.feature_config = Nest<FeatureConfig>::Dict{{"id", FeatureConfig{.table = table}}}});
+  };
+  EXPECT_THAT(message_of<NotImplementedError>([&] {
+                layer_with(make_table({.vocabulary_size = 3, .dim = 2, .name = "t", .l2 = 0.1}));
+              }),
+              AllOf(HasSubstr("'id'"), HasSubstr("l2")));
+  EXPECT_THAT(
+      message_of<NotImplementedError>([&] {
+        layer_with(make_table({.vocabulary_size = 3, .dim = 2, .name = "t", .max_norm = 1}));
+      }),
+      HasSubstr("max_norm"));
 }
 
 TEST(PartialTPUEmbeddingTest, RoundTripsThroughItsConfig) {
