@@ -18,7 +18,7 @@ NO_WORD = re.compile(r"([\\@#<>|*~])")
 CONVENTIONS = [(re.compile(pattern), text) for pattern, text in [
     (r"static constexpr char kClassName\[\]", "The name of the class in configurations and files."),
     (r"using (\w*Options|Parameters) = \w+;", "The options of the constructor."),
-    (r"static void fields\(", "Calls `field` with the name and the value of each option that "
+    (r"static (constexpr )?void fields\(", "Calls `field` with the name and the value of each option that "
                               "configurations contain."),
     (r"explicit \w+\((const )?\w*Options&? options( = \{\})?\)", "Constructs the object from its options."),
     (r"using (\w+) = (Layer)?Handle<\w+>;", "A handle to the object, under Keras's name."),
@@ -38,10 +38,11 @@ CONVENTIONS = [(re.compile(pattern), text) for pattern, text in [
     (r"using \w+\dD\w*Options = \w+<\d>;", "The options for this number of spatial axes."),
     (r"using \w+\dD\w*Layer =( \w+<|$)", "The layer for this number of spatial axes."),
     (r"static constexpr (char|const char\*) kClassName\b", "The name of the class in configs and files."),
+    (r"static constexpr const char\* kUnsaved\[\]", "Options that configs do not contain."),
     (r"static constexpr auto kDirection\b", "Tells callbacks which values are better."),
     (r"using Options = ", "The options of the constructor."),
     (r"explicit \w+\((const )?Options&? options\)", "Makes an object with these options."),
-    (r"static void fields\(auto& self", "Lists the options in the order of configs."),
+    (r"static (constexpr )?void fields\(auto& self", "Lists the options in the order of configs."),
     (r"void check\(const char\* caller\)", "Throws ValueError, naming caller, if an option is out of range."),
     (r"(static )?bool (sparse_labels|mixes_rows|uses_mask)\(", "As the function of Loss or Metric with this name."),
     (r"Tensor per_sample\(", "Returns the value of each sample."),

@@ -17,19 +17,19 @@ namespace {
 
 struct ConstantOptions {
   double value = 0.0;
-  static void fields(auto& self, auto&& field) { field("value", self.value); }
+  static constexpr void fields(auto& self, auto&& field) { field("value", self.value); }
 };
 
 struct IdentityOptions {
   double gain = 1.0;
-  static void fields(auto& self, auto&& field) { field("gain", self.gain); }
+  static constexpr void fields(auto& self, auto&& field) { field("gain", self.gain); }
 };
 
 struct UniformOptions {
   std::optional<int64_t> seed = {};
   double minval = -0.05;
   double maxval = 0.05;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("seed", self.seed);
     field("minval", self.minval);
     field("maxval", self.maxval);
@@ -40,7 +40,7 @@ struct NormalOptions {
   std::optional<int64_t> seed = {};
   double mean = 0.0;
   double stddev = 0.05;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("seed", self.seed);
     field("mean", self.mean);
     field("stddev", self.stddev);
@@ -52,7 +52,7 @@ struct VarianceScalingOptions {
   double scale = 1.0;
   std::string mode = "fan_in";
   std::string distribution = "truncated_normal";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("seed", self.seed);
     field("scale", self.scale);
     field("mode", self.mode);
@@ -62,25 +62,25 @@ struct VarianceScalingOptions {
 
 struct RowIdOptions {
   int64_t offset = 0;
-  static void fields(auto& self, auto&& field) { field("offset", self.offset); }
+  static constexpr void fields(auto& self, auto&& field) { field("offset", self.offset); }
 };
 
 struct OrthogonalOptions {
   std::optional<int64_t> seed = {};
   double gain = 1.0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("seed", self.seed);
     field("gain", self.gain);
   }
 };
 
 struct NoOptions {
-  static void fields(auto&, auto&&) {}
+  static constexpr void fields(auto&, auto&&) {}
 };
 
 struct SeedOptions {
   std::optional<int64_t> seed = {};
-  static void fields(auto& self, auto&& field) { field("seed", self.seed); }
+  static constexpr void fields(auto& self, auto&& field) { field("seed", self.seed); }
 };
 
 // Sets all elements to one value. Serves the Keras classes Zeros, Ones and Constant.

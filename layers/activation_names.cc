@@ -11,14 +11,14 @@ using Function = Activation::Function;
 using Maker = std::function<Function(const Config& arguments)>;
 
 struct NoArguments {
-  static void fields(auto&, auto&&) {}
+  static constexpr void fields(auto&, auto&&) {}
 };
 
 struct ReluArguments {
   double negative_slope = 0;
   std::optional<double> max_value = {};
   double threshold = 0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("negative_slope", self.negative_slope);
     field("max_value", self.max_value);
     field("threshold", self.threshold);
@@ -27,32 +27,34 @@ struct ReluArguments {
 
 struct SlopeArguments {
   double negative_slope = 0.2;
-  static void fields(auto& self, auto&& field) { field("negative_slope", self.negative_slope); }
+  static constexpr void fields(auto& self, auto&& field) {
+    field("negative_slope", self.negative_slope);
+  }
 };
 
 struct HardSigmoidArguments {
   double slope = 1.0 / 6;
-  static void fields(auto& self, auto&& field) { field("slope", self.slope); }
+  static constexpr void fields(auto& self, auto&& field) { field("slope", self.slope); }
 };
 
 struct AlphaArguments {
   double alpha = 1;
-  static void fields(auto& self, auto&& field) { field("alpha", self.alpha); }
+  static constexpr void fields(auto& self, auto&& field) { field("alpha", self.alpha); }
 };
 
 struct GeluArguments {
   bool approximate = false;
-  static void fields(auto& self, auto&& field) { field("approximate", self.approximate); }
+  static constexpr void fields(auto& self, auto&& field) { field("approximate", self.approximate); }
 };
 
 struct ShrinkArguments {
   double threshold = 0.5;
-  static void fields(auto& self, auto&& field) { field("threshold", self.threshold); }
+  static constexpr void fields(auto& self, auto&& field) { field("threshold", self.threshold); }
 };
 
 struct ThresholdArguments {
   std::optional<double> threshold = {}, default_value = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("threshold", self.threshold);
     field("default_value", self.default_value);
   }
@@ -60,12 +62,12 @@ struct ThresholdArguments {
 
 struct SquareplusArguments {
   double b = 4;
-  static void fields(auto& self, auto&& field) { field("b", self.b); }
+  static constexpr void fields(auto& self, auto&& field) { field("b", self.b); }
 };
 
 struct AxisArguments {
   int axis = -1;
-  static void fields(auto& self, auto&& field) { field("axis", self.axis); }
+  static constexpr void fields(auto& self, auto&& field) { field("axis", self.axis); }
 };
 
 using Makers = std::map<std::string, Maker>;

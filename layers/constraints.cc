@@ -11,7 +11,7 @@ constexpr double kEpsilon = 1e-7;  // avoids division by zero for weights of nor
 struct MaxNormOptions {
   double max_value = 2.0;
   Axes axis = 0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("max_value", self.max_value);
     field("axis", self.axis);
   }
@@ -22,7 +22,7 @@ struct MinMaxNormOptions {
   double max_value = 1.0;
   double rate = 1.0;
   Axes axis = 0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("min_value", self.min_value);
     field("max_value", self.max_value);
     field("rate", self.rate);
@@ -31,12 +31,12 @@ struct MinMaxNormOptions {
 };
 
 struct NonNegOptions {
-  static void fields(auto&, auto&&) {}
+  static constexpr void fields(auto&, auto&&) {}
 };
 
 struct UnitNormOptions {
   Axes axis = 0;
-  static void fields(auto& self, auto&& field) { field("axis", self.axis); }
+  static constexpr void fields(auto& self, auto&& field) { field("axis", self.axis); }
 };
 
 Tensor norms(const Tensor& w, const Axes& axis, const char* caller) {

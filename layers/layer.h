@@ -52,7 +52,7 @@ LayerHandle<T> make_layer(Args&&... args) {
 //   name       empty: the class name in snake case with a number, unique within the process
 //   trainable  whether optimizers update the weights; default true
 //   dtype      the dtypes of computation and weights; default: the global policy
-void base_fields(auto& self, auto&& field) {
+constexpr void base_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("trainable", self.trainable);
   field("dtype", self.dtype);

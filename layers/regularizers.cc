@@ -10,18 +10,18 @@ namespace {
 
 struct L1Options {
   double l1 = 0.01;
-  static void fields(auto& self, auto&& field) { field("l1", self.l1); }
+  static constexpr void fields(auto& self, auto&& field) { field("l1", self.l1); }
 };
 
 struct L2Options {
   double l2 = 0.01;
-  static void fields(auto& self, auto&& field) { field("l2", self.l2); }
+  static constexpr void fields(auto& self, auto&& field) { field("l2", self.l2); }
 };
 
 struct L1L2Options {
   double l1 = 0.0;
   double l2 = 0.0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("l1", self.l1);
     field("l2", self.l2);
   }
@@ -30,7 +30,7 @@ struct L1L2Options {
 struct OrthogonalOptions {
   double factor = 0.01;
   std::string mode = "rows";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("factor", self.factor);
     field("mode", self.mode);
   }

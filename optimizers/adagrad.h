@@ -24,7 +24,7 @@ struct AdagradOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("initial_accumulator_value", self.initial_accumulator_value);
     field("epsilon", self.epsilon);
@@ -52,7 +52,7 @@ struct AdadeltaOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("rho", self.rho);
     field("epsilon", self.epsilon);
@@ -86,7 +86,7 @@ struct RMSpropOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("rho", self.rho);
     field("momentum", self.momentum);
@@ -123,7 +123,7 @@ struct FtrlOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("learning_rate_power", self.learning_rate_power);
     field("initial_accumulator_value", self.initial_accumulator_value);

@@ -25,7 +25,7 @@ struct AdamOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);
@@ -62,7 +62,7 @@ struct AdamWOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);
@@ -102,7 +102,7 @@ struct MomentOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/config/registry.h>
+#include <keel/optimizers/step/unscaled_gradient.h>
 
 namespace keel {
 namespace {
@@ -40,19 +42,6 @@ bool all_finite(const Tensor& x) {
 bool is_finite(const Gradient& gradient) {
   if (!gradient) return true;
   return all_finite(gradient.is_slices() ? gradient.slices().values : gradient.dense());
-}
-
-Gradient divided(const Gradient& gradient, float scale) {
-  if (!gradient) return gradient;
-  const auto divide = [&](const Tensor& x) {
-    const Tensor divisor = x.dtype() == DType::kFloat64 ? Tensor::scalar(static_cast<double>(scale))
-                                                        : Tensor::scalar(scale);
-    return ops::divide(x, divisor);
-  };
-  if (!gradient.is_slices()) return divide(gradient.dense());
-  IndexedSlices out = gradient.slices();
-  out.values = divide(out.values);
-  return out;
 }
 
 // Writes a variable that the replicas share. They are all in the barrier of apply_gradients(), so
@@ -130,7 +119,8 @@ void LossScaleOptimizer::apply_gradients(const std::vector<Gradient>& gradients,
   }
   if (finite) {
     std::vector<Gradient> unscaled;
-    for (const Gradient& gradient : gradients) unscaled.push_back(divided(gradient, scale));
+    for (const Gradient& gradient : gradients)
+      unscaled.push_back(unscaled_gradient(gradient, scale));
     inner_->apply_gradients(unscaled, variables);
   }
   if (!replicated) return update_scale(finite);
@@ -147,8 +137,14 @@ void LossScaleOptimizer::update_scale(bool finite) const {
   if (grows) write(dynamic_scale_, scale * 2);
 }
 
+const Optimizer& LossScaleOptimizer::optimizer_of(const Variable& variable) const {
+  return inner_->optimizer_of(variable);
+}
+
 std::vector<Variable> LossScaleOptimizer::wrapper_variables() const {
-  return {iteration_, learning_rate_, step_counter_, dynamic_scale_};
+  std::vector<Variable> out = {iteration_, learning_rate_, step_counter_, dynamic_scale_};
+  std::ranges::move(inner_->wrapper_variables(), std::back_inserter(out));
+  return out;
 }
 
 Config LossScaleOptimizer::get_config() const {

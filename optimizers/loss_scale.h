@@ -50,6 +50,8 @@ class LossScaleOptimizer final : public Optimizer {
   Tensor scale_loss(const Tensor& loss) const override;
   void check_variables(const std::vector<Variable>& variables) const override;
   const Optimizer& unwrapped() const override { return *inner_; }
+  const std::vector<OptimizerHandle>& optimizers() const override { return inner_->optimizers(); }
+  const Optimizer& optimizer_of(const Variable& variable) const override;
   std::vector<Variable> wrapper_variables() const override;
   Config get_config() const override;
   // Reads what get_config() returns. The settings that Keras 3.0 to 3.12 and Keras 2 wrote besides

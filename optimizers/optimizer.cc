@@ -67,7 +67,22 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
   runner_->apply_gradients(gradients, variables);
 }
 
-void Optimizer::build(const std::vector<Variable>& variables) { runner_->build(variables); }
+// Returns the variables of each of optimizers(), which must not be empty.
+std::vector<std::vector<Variable>> Optimizer::shares(const std::vector<Variable>& variables) const {
+  std::vector<std::vector<Variable>> out(optimizers().size());
+  for (const Variable& variable : variables) {
+    const Optimizer* const own = &optimizer_of(variable);
+    const auto is_own = [&](const OptimizerHandle& one) { return one.shared().get() == own; };
+    out[std::ranges::find_if(optimizers(), is_own) - optimizers().begin()].push_back(variable);
+  }
+  return out;
+}
+
+void Optimizer::build(const std::vector<Variable>& variables) {
+  if (optimizers().empty()) return runner_->build(variables);
+  const std::vector<std::vector<Variable>> of_each = shares(variables);
+  for (size_t o = 0; o < of_each.size(); ++o) optimizers()[o]->build(of_each[o]);
+}
 
 Tensor Optimizer::scale_loss(const Tensor& loss) const {
   return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
@@ -80,6 +95,9 @@ void Optimizer::check_variables(const std::vector<Variable>& variables) const {
 void Optimizer::exclude_from_weight_decay(const std::vector<Variable>& var_list,
                                           const std::vector<std::string>& var_names) {
   runner_->decay_exceptions().set(class_name_ + ".exclude_from_weight_decay", var_list, var_names);
+  for (const OptimizerHandle& one : optimizers()) {
+    one->exclude_from_weight_decay(var_list, var_names);
+  }
 }
 
 bool Optimizer::excludes_from_weight_decay() const { return !runner_->decay_exceptions().empty(); }
@@ -89,6 +107,12 @@ void Optimizer::finalize_variable_values(const std::vector<Variable>& variables)
     throw RuntimeError(class_name_,
                        ".finalize_variable_values: must be called outside of replicas; call it "
                        "from the main program");
+  }
+  if (!optimizers().empty()) {
+    const std::vector<std::vector<Variable>> of_each = shares(variables);
+    for (size_t o = 0; o < of_each.size(); ++o) {
+      optimizers()[o]->finalize_variable_values(of_each[o]);
+    }
   }
   if (!options_.use_ema || runner_->calls() == 0) return;
   const size_t average = rule().slots().size();
@@ -109,11 +133,22 @@ void Optimizer::set_iterations(int64_t calls) {
                      ".set_iterations: the number of calls must not be negative, received ", calls);
   }
   iterations_.assign(Tensor::scalar(calls));
+  for (const OptimizerHandle& one : optimizers()) one->set_iterations(calls);
 }
 
-double Optimizer::learning_rate() const { return learning_rate_source()(runner_->calls()); }
+double Optimizer::learning_rate() const {
+  if (!optimizers().empty()) {
+    throw RuntimeError(class_name_, ".learning_rate: each optimizer has its own; use the members ",
+                       "of optimizers()");
+  }
+  return learning_rate_source()(runner_->calls());
+}
 
 void Optimizer::set_learning_rate(double rate) {
+  if (!optimizers().empty()) {
+    throw RuntimeError(class_name_, ".set_learning_rate: each optimizer has its own; use the ",
+                       "members of optimizers(), or schedules");
+  }
   if (!learning_rate_source().number()) {
     throw RuntimeError(class_name_,
                        ".set_learning_rate: the learning rate is a schedule or a function and "
@@ -131,11 +166,24 @@ std::shared_ptr<const UpdateRule> Optimizer::shared_rule() const { return runner
 const std::vector<Slot>& Optimizer::slot_specs() const { return runner_->all_slots().specs(); }
 
 std::vector<Variable> Optimizer::slots(const Variable& variable) const {
-  return runner_->slots(variable);
+  return optimizer_of(variable).runner_->slots(variable);
+}
+
+const std::vector<OptimizerHandle>& Optimizer::optimizers() const {
+  static const std::vector<OptimizerHandle> kNone;
+  return kNone;
 }
 
 std::vector<Variable> Optimizer::variables(const std::vector<Variable>& trained) {
   build(trained);
+  if (!optimizers().empty()) {
+    const std::vector<std::vector<Variable>> of_each = shares(trained);
+    std::vector<Variable> out = wrapper_variables();
+    for (size_t o = 0; o < of_each.size(); ++o) {
+      std::ranges::move(optimizers()[o]->variables(of_each[o]), std::back_inserter(out));
+    }
+    return out;
+  }
   std::vector<Variable> real;
   std::ranges::copy_if(trained, std::back_inserter(real),
                        [](const Variable& v) { return !v.is_virtual(); });

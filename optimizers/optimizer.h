@@ -1,5 +1,4 @@
-// Optimizer: an update rule, a learning rate and the slot variables of each trained variable
-// (keras.optimizers).
+// Optimizer: an update rule, a learning rate and slot variables (keras.optimizers).
 //
 // apply_gradients() may be called in the replicas of a strategy. Gradients are then summed over the
 // replicas (divide the loss by the number of replicas), and each replica updates its shard of the
@@ -18,9 +17,13 @@
 
 namespace keel {
 
+class Optimizer;
 class StepRunner;
 class UpdateRule;
 struct Slot;
+
+// A shared reference to an optimizer of any class.
+using OptimizerHandle = Handle<Optimizer>;
 
 // Base class of all optimizers.
 class Optimizer {
@@ -83,9 +86,9 @@ class Optimizer {
   // trained those parameters.
   virtual void check_variables(const std::vector<Variable>& variables) const;
 
-  // Excludes variables from weight decay: those in `var_list`, and those whose name
-  // (Variable::name) contains a match of one of the regular expressions in `var_names`. Replaces
-  // earlier exclusions. Throws ValueError if a pattern is malformed.
+  // Excludes variables from weight decay: those in `var_list`, and those whose Variable::name
+  // contains a match of a regular expression in `var_names`. Replaces earlier exclusions. Throws
+  // ValueError if a pattern is malformed.
   void exclude_from_weight_decay(const std::vector<Variable>& var_list,
                                  const std::vector<std::string>& var_names = {});
   // Returns true if anything is excluded.
@@ -101,12 +104,12 @@ class Optimizer {
   int64_t iterations() const;
   // Sets the number of calls of apply_gradients(). Throws ValueError if it is negative.
   void set_iterations(int64_t calls);
-  // Returns the int64 scalar that holds the number of calls, "<name>/iteration". It is saved in
-  // files.
+  // Returns the int64 scalar that holds the number of calls, "<name>/iteration".
   const Variable& iterations_variable() const { return iterations_; }
   // Returns the learning rate of the next step. Schedules are evaluated at the number of calls.
   double learning_rate() const;
-  // Replaces the learning rate. Throws RuntimeError if it is a schedule or a callable.
+  // Replaces the learning rate. Throws RuntimeError if it is a schedule or a callable, and like
+  // learning_rate() for a MultiOptimizer.
   void set_learning_rate(double rate);
   // Returns the learning rate as it was given: a number, a schedule or a function.
   const LearningRate& learning_rate_source() const;
@@ -118,14 +121,16 @@ class Optimizer {
   // optimizer in files; empty for other classes.
   virtual std::vector<Variable> wrapper_variables() const { return {}; }
 
+  // Returns the optimizers that a MultiOptimizer shares the variables among; empty for others.
+  virtual const std::vector<OptimizerHandle>& optimizers() const;
+  // Returns the one that updates `variable` and has the rule() and slot_specs() of its slots().
+  virtual const Optimizer& optimizer_of(const Variable& /*variable*/) const { return *this; }
+
   // Returns the name of the class, for example "Adam".
   const std::string& class_name() const { return class_name_; }
-  // Returns the name of this optimizer, by default the class name in snake case.
-  const std::string& name() const { return name_; }
-  // Returns the arithmetic of the update.
-  const UpdateRule& rule() const;
-  // Returns rule(), shared.
-  std::shared_ptr<const UpdateRule> shared_rule() const;
+  const std::string& name() const { return name_; }       // by default the class name in snake case
+  const UpdateRule& rule() const;                         // the arithmetic of the update
+  std::shared_ptr<const UpdateRule> shared_rule() const;  // the same, shared
   // Returns the Keras config, with the current learning rate.
   virtual Config get_config() const = 0;
 
@@ -137,13 +142,12 @@ class Optimizer {
   // processes, a call outside the replicas gathers the shards of the slots. That call is
   // collective: every process must make it.
   std::vector<Variable> slots(const Variable& variable) const;
-  // Returns the slots of the rule itself (UpdateRule::shared_slots): float64 scalars
-  // "<name>/<slot>".
+  // Returns the slots of the rule itself (UpdateRule::shared_slots): scalars "<name>/<slot>".
   const std::vector<Variable>& shared_slots() const { return shared_slots_; }
   // Returns all state needed to continue training these variables, in the order of Keras's files:
-  // wrapper_variables(), iterations_variable(), slots, shared_slots(). Keras's files also hold a
-  // learning rate that is a number, after the first of them. Creates missing slots; collective if
-  // slots() is.
+  // wrapper_variables(), and then of each of optimizers(), or of this one, iterations_variable(),
+  // slots, shared_slots(). Keras's files also hold learning rates that are numbers, after the
+  // iterations. Creates missing slots; collective if slots() is.
   std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:
@@ -158,19 +162,21 @@ class Optimizer {
   // Makes an optimizer that shares the state of `inner`, for classes that wrap one. An empty name
   // stands for the class name in snake case.
   Optimizer(std::string class_name, const std::string& name, const Optimizer& inner);
-  // Returns the Keras config of `options`, with the current name and learning rate.
+  // Returns the Keras config of `options`, with the current name and learning rate. Keras has no
+  // lazy_rows, so its key is omitted while it has its default.
   template <class Options>
   Config config_of(Options options) const {
     options.name = name_;
     options.learning_rate = learning_rate_source();
     Config out = to_config(options);
-    // Keras has no such option, so the key is omitted while the option has its default.
     const Config* lazy = out.find("lazy_rows");
     if (lazy != nullptr && *lazy == encode(LazyRows::kOff)) out.erase("lazy_rows");
     return out;
   }
 
  private:
+  std::vector<std::vector<Variable>> shares(const std::vector<Variable>& variables) const;
+
   const std::string class_name_;
   const OptimizerOptions options_;
   const std::string name_;
@@ -178,9 +184,6 @@ class Optimizer {
   std::vector<Variable> shared_slots_;
   const std::shared_ptr<StepRunner> runner_;
 };
-
-// A shared reference to an optimizer of any class.
-using OptimizerHandle = Handle<Optimizer>;
 
 namespace optimizers {
 

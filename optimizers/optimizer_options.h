@@ -68,7 +68,7 @@ struct OptimizerOptions {
 // Visits the common options in the order of Keras's configs. The `fields` of an optimizer class
 // call it first.
 template <class Self>
-void optimizer_fields(Self& self, auto&& field) {
+constexpr void optimizer_fields(Self& self, auto&& field) {
   field("name", self.name);
   field("learning_rate", self.learning_rate);
   field("weight_decay", self.weight_decay);

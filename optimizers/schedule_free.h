@@ -22,7 +22,7 @@ struct ScheduleFreeAdamWOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);

@@ -23,7 +23,7 @@ struct SGDOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("momentum", self.momentum);
     field("nesterov", self.nesterov);
@@ -51,7 +51,7 @@ struct LionOptions {
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);

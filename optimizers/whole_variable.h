@@ -28,7 +28,7 @@ struct AdafactorOptions {
   LazyRows lazy_rows = LazyRows::kOff;  // must be kOff
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("beta_2_decay", self.beta_2_decay);
     field("epsilon_1", self.epsilon_1);
@@ -75,7 +75,7 @@ struct MuonOptions {
   LazyRows lazy_rows = LazyRows::kOff;  // must be kOff
   std::string name = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     optimizer_fields(self, field);
     field("adam_beta_1", self.adam_beta_1);
     field("adam_beta_2", self.adam_beta_2);

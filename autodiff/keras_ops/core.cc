@@ -222,6 +222,54 @@ Tensor scatter(const Tensor& indices, const Tensor& values, const Shape& shape) 
   return internal::scatter_flat(values, scattered_positions("scatter", indices, shape), shape);
 }
 
+namespace {
+
+// The gradients of inputs and updates of scatter_update() that multiplies. Products of the factors
+// before and after each factor avoid a division by zeros.
+std::vector<Gradient> scattered_product_gradient(const VjpArgs& args,
+                                                 const std::vector<int64_t>& positions) {
+  const std::vector<double> dy = internal::doubles_of(args.output_gradients[0].dense());
+  const std::vector<double> updates = internal::doubles_of(args.inputs[1]);
+  std::vector<double> before = internal::doubles_of(args.inputs[0]);
+  std::vector<double> after(dy.size(), 1), dupdates(updates.size());
+  for (size_t i = 0; i < updates.size(); ++i) {
+    dupdates[i] = dy[positions[i]] * before[positions[i]];
+    before[positions[i]] *= updates[i];
+  }
+  for (size_t i = updates.size(); i-- > 0;) {
+    dupdates[i] *= after[positions[i]];
+    after[positions[i]] *= updates[i];
+  }
+  for (size_t p = 0; p < dy.size(); ++p) after[p] *= dy[p];
+  return {Tensor::from(after, args.inputs[0].shape()).cast(args.inputs[0].dtype()),
+          Tensor::from(dupdates, args.inputs[1].shape()).cast(args.inputs[1].dtype())};
+}
+
+// The same for a minimum or maximum: equal values share the gradient, as in TensorFlow.
+std::vector<Gradient> scattered_extremum_gradient(const VjpArgs& args,
+                                                  const std::vector<int64_t>& positions) {
+  const std::vector<double> dy = internal::doubles_of(args.output_gradients[0].dense());
+  const std::vector<double> y = internal::doubles_of(args.outputs[0]);
+  const std::vector<double> inputs = internal::doubles_of(args.inputs[0]);
+  const std::vector<double> updates = internal::doubles_of(args.inputs[1]);
+  std::vector<double> shares(dy.size()), dinputs(dy.size()), dupdates(updates.size());
+  for (size_t p = 0; p < dy.size(); ++p) shares[p] = inputs[p] == y[p] ? 1 : 0;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    if (updates[i] == y[positions[i]]) ++shares[positions[i]];
+  }
+  for (size_t p = 0; p < dy.size(); ++p) {
+    if (inputs[p] == y[p]) dinputs[p] = dy[p] / shares[p];
+  }
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const int64_t p = positions[i];
+    if (updates[i] == y[p]) dupdates[i] = dy[p] / shares[p];
+  }
+  return {Tensor::from(dinputs, args.inputs[0].shape()).cast(args.inputs[0].dtype()),
+          Tensor::from(dupdates, args.inputs[1].shape()).cast(args.inputs[1].dtype())};
+}
+
+}  // namespace
+
 Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor& updates,
                       const std::optional<std::string>& reduction) {
   const auto positions = scattered_positions("scatter_update", indices, inputs.shape());
@@ -251,6 +299,12 @@ Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor&
     }
     return std::vector<Tensor>{Tensor::from(out, in[0].shape()).cast(in[0].dtype())};
   };
+  if (is_floating(inputs.dtype()) && is_floating(updates.dtype())) {
+    op.vjp = [positions, product = *reduction == "mul"](const VjpArgs& args) {
+      return product ? scattered_product_gradient(args, positions)
+                     : scattered_extremum_gradient(args, positions);
+    };
+  }
   return internal::call1(std::move(op), {inputs, updates});
 }
 

@@ -55,8 +55,8 @@ Tensor slice_update(const Tensor& inputs, const std::vector<int64_t>& start_indi
 // Sums values into zeros of `shape`.
 Tensor scatter(const Tensor& indices, const Tensor& values, const Shape& shape);
 // Returns `inputs` with elements replaced (the last one of equal indices wins), or combined with
-// the updates if `reduction` is "add", "mul", "min" or "max". Only replacing and adding have
-// gradients.
+// the updates if `reduction` is "add", "mul", "min" or "max". Equal minima and maxima share their
+// gradient.
 Tensor scatter_update(const Tensor& inputs, const Tensor& indices, const Tensor& updates,
                       const std::optional<std::string>& reduction = {});
 

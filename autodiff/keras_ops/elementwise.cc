@@ -159,15 +159,30 @@ int64_t integer_power(int64_t base, int64_t exponent) {
 
 constexpr BinaryFunction kFloorDivide = {
     "floor_divide", [](double a, double b) { return std::floor(a / b); }, integer_floor_divide};
+// The slopes of the remainder y = a - n b, whose integer n is constant almost everywhere.
+Tensor remainder_slope_a(const Tensor&, const Tensor&, const Tensor& y) {
+  return ops::ones_like(y);
+}
+Tensor remainder_slope_b(const Tensor& a, const Tensor& b, const Tensor& y) {
+  return internal::apply(kRound, (y - a) / b);
+}
 constexpr BinaryFunction kMod = {
-    "mod",
-    [](double a, double b) {
-      const double rest = std::fmod(a, b);
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-    },
-    [](int64_t a, int64_t b) { return b == 0 ? 0 : a - b * integer_floor_divide(a, b); }};
-constexpr BinaryFunction kFmod = {"fmod", [](double a, double b) { return std::fmod(a, b); },
-                                  [](int64_t a, int64_t b) { return b == 0 ? 0 : a % b; }};
+    .name = "mod",
+    .of_reals =
+        [](double a, double b) {
+          const double rest = std::fmod(a, b);
+          return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+        },
+    .of_integers = [](int64_t a,
+                      int64_t b) { return b == 0 ? 0 : a - b * integer_floor_divide(a, b); },
+    .slope_a = remainder_slope_a,
+    .slope_b = remainder_slope_b};
+constexpr BinaryFunction kFmod = {
+    .name = "fmod",
+    .of_reals = [](double a, double b) { return std::fmod(a, b); },
+    .of_integers = [](int64_t a, int64_t b) { return b == 0 ? 0 : a % b; },
+    .slope_a = remainder_slope_a,
+    .slope_b = remainder_slope_b};
 constexpr BinaryFunction kPower = {"power", nullptr, integer_power};
 constexpr BinaryFunction kGcd = {"gcd", nullptr,
                                  [](int64_t a, int64_t b) { return std::gcd(a, b); }};
@@ -197,7 +212,25 @@ constexpr BinaryFunction kHypot = {
 constexpr BinaryFunction kHeaviside = {"heaviside", [](double a, double b) {
                                          return a == 0 ? b : a < 0 ? 0 : a > 0 ? 1 : a;
                                        }};
-constexpr BinaryFunction kGammainc = {"gammainc", lower_gamma};
+// The derivative of gammainc in x, the density of the gamma distribution of shape a.
+constexpr BinaryFunction kGammaDensity = {
+    .name = "gammainc",
+    .of_reals =
+        [](double a, double x) {
+          int sign = 0;
+          return math::exp((a - 1) * math::log(x) - x - ::lgamma_r(a, &sign));
+        },
+    .slope_b = [](const Tensor& a, const Tensor& x,
+                  const Tensor& y) { return y * ((a - 1.0) / x - 1.0); }};
+constexpr BinaryFunction kGammainc = {
+    .name = "gammainc",
+    .of_reals = lower_gamma,
+    .slope_a = [](const Tensor&, const Tensor&, const Tensor&) -> Tensor {
+      throw NotImplementedError(
+          "gammainc: the gradient of x1 is not implemented; pass ops::stop_gradient(x1)");
+    },
+    .slope_b = [](const Tensor& a, const Tensor& x,
+                  const Tensor&) { return internal::apply(kGammaDensity, a, x); }};
 constexpr BinaryFunction kNextFloat = {"nextafter", [](double a, double b) -> double {
                                          return std::nextafter(static_cast<float>(a),
                                                                static_cast<float>(b));

@@ -75,11 +75,13 @@ Tensor rad2deg(const Tensor& x);                       // radians to degrees
 
 // ---- Special functions.
 
-Tensor erf(const Tensor& x);                             // the error function
-Tensor erfc(const Tensor& x);                            // 1 - erf(x)
-Tensor erfinv(const Tensor& x);                          // the inverse of erf
-Tensor i0(const Tensor& x);                              // the modified Bessel function I0
-Tensor gammainc(const Operand& x1, const Operand& x2);   // the regularized lower P(x1, x2)
+Tensor erf(const Tensor& x);     // the error function
+Tensor erfc(const Tensor& x);    // 1 - erf(x)
+Tensor erfinv(const Tensor& x);  // the inverse of erf
+Tensor i0(const Tensor& x);      // the modified Bessel function I0
+// The regularized lower incomplete gamma function P(x1, x2). Backpropagating to x1 throws
+// NotImplementedError.
+Tensor gammainc(const Operand& x1, const Operand& x2);
 Tensor heaviside(const Operand& x1, const Operand& x2);  // 0 for x1 < 0, x2 for 0, 1 for x1 > 0
 Tensor nextafter(const Operand& x1, const Operand& x2);  // the next number from x1 towards x2
 

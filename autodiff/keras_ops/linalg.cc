@@ -5,6 +5,7 @@
 #include <complex>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
@@ -86,18 +87,29 @@ std::vector<Gradient> cholesky_gradient(const VjpArgs& args) {
   return {0.5 * (outer + transposed(outer))};
 }
 
-// The gradient of q and r (Walter and Lehmann 2010) for at least as many rows as columns.
+// The gradient of q and r (Walter and Lehmann 2010). A wide x is [x1 x2] with square x1 = q r1, and
+// r2 = q^T x2.
 std::vector<Gradient> qr_gradient(const VjpArgs& args) {
-  const Tensor &q = args.outputs[0], &r = args.outputs[1];
-  if (q.dim(-1) != r.dim(-1) || q.dim(-2) < q.dim(-1)) {
+  const Tensor &q = args.outputs[0], &x = args.inputs[0];
+  const int64_t k = q.dim(-1), wider = x.dim(-1) - k;
+  if (wider < 0) {
     throw NotImplementedError(
-        "qr: the gradient requires mode 'reduced' and at least as many rows as columns");
+        "qr: the gradient of mode 'complete' requires at least as many columns as rows; use mode "
+        "'reduced'");
   }
-  const Tensor dq = or_zeros(args.output_gradients[0], args.output_specs[0]);
-  const Tensor dr = or_zeros(args.output_gradients[1], args.output_specs[1]);
+  Tensor dq = or_zeros(args.output_gradients[0], args.output_specs[0]);
+  const Tensor all = or_zeros(args.output_gradients[1], args.output_specs[1]);
+  const Tensor r = ops::slice(args.outputs[1], -1, 0, k), dr = ops::slice(all, -1, 0, k);
+  Tensor dx2;
+  if (wider > 0) {
+    const Tensor dr2 = ops::slice(all, -1, k, wider);
+    dq = dq + ops::matmul(ops::slice(x, -1, k, wider), dr2, false, true);
+    dx2 = ops::matmul(q, dr2);
+  }
   const Tensor m = ops::matmul(r, dr, false, true) - ops::matmul(dq, q, true);
   const Tensor symmetric = tril(m) + transposed(tril(m, -1));
-  return {ops::matmul(dq + ops::matmul(q, symmetric), inv(r), false, true)};
+  const Tensor dx1 = ops::matmul(dq + ops::matmul(q, symmetric), inv(r), false, true);
+  return {dx2 ? ops::concat({dx1, dx2}, -1) : dx1};
 }
 
 // The gradient of w and V in x = V diag(w) V^T: V (diag(dw) + (V^T dV) / (w_j - w_i)) V^T.
@@ -182,6 +194,50 @@ std::vector<Gradient> svd_gradient(const VjpArgs& args) {
     add(ops::matmul(u * ops::expand_dims(inverse, -2), outside));
   }
   return {ops::matmul(ops::matmul(u, middle), vh) + rest};
+}
+
+// Undoes the exchanges of rows that lu_factor() returns. k is their number for one matrix.
+Tensor exchanged_back(const Tensor& x, const Tensor& exchanges, int64_t k) {
+  const std::vector<int64_t> all = internal::integers_of(exchanges);
+  const int64_t m = x.dim(-2), n = x.dim(-1), rows = batch_of(x).size() * m;
+  std::vector<int64_t> from(rows), to(rows);
+  std::iota(from.begin(), from.end(), 0);
+  for (int64_t b = 0; b * m < rows; ++b) {
+    for (int64_t i = 0; i < k; ++i) std::swap(from[b * m + i], from[b * m + all[b * k + i]]);
+  }
+  for (int64_t i = 0; i < rows; ++i) to[from[i]] = i;
+  const Tensor moved = ops::gather(ops::reshape(x, {rows, n}), Tensor::from(to, {rows}));
+  return ops::reshape(moved, x.shape());
+}
+
+// The gradient of the factors L and U of P x = L U, where P are the exchanges (de Hoog, Anderssen
+// and Lukas 2011). The blocks of k = min(m, n) rows and columns give
+//   L^-T (tril(L^T dL - dU2 U2^T, -1) + triu(dU U^T - L2^T dL2)) U^-T
+// of which a wide x has U2, the columns after the block, and a tall x has L2, the rows after it.
+// The gradients of these parts of x are L^-T dU2 and dL2 U^-T.
+std::vector<Gradient> lu_gradient(const VjpArgs& args) {
+  if (!args.output_gradients[0]) return {Gradient()};
+  const Tensor &lu = args.outputs[0], dlu = args.output_gradients[0].dense();
+  const int64_t m = lu.dim(-2), n = lu.dim(-1), k = std::min(m, n);
+  if (lu.size() == 0) return {dlu};
+  const auto block = [k](const Tensor& x) { return ops::slice(ops::slice(x, -2, 0, k), -1, 0, k); };
+  const Tensor lower = tril(block(lu), -1) + eye(k, {}, 0, lu.dtype()), upper = triu(block(lu));
+  const Tensor dlower = tril(block(dlu), -1), dupper = triu(block(dlu));
+  Tensor below = ops::matmul(lower, dlower, true);
+  Tensor above = ops::matmul(dupper, upper, false, true);
+  const Tensor unit_upper = transposed(lower);
+  // Return L^-T x and x U^-T.
+  const auto after_lower = [&](const Tensor& x) { return solve(unit_upper, x); };
+  const auto after_upper = [&](const Tensor& x) { return transposed(solve(upper, transposed(x))); };
+  const auto rest = [k](const Tensor& x, int axis) {
+    return ops::slice(x, axis, k, x.dim(axis) - k);
+  };
+  if (n > k) below = below - ops::matmul(rest(dlu, -1), rest(lu, -1), false, true);
+  if (m > k) above = above - ops::matmul(rest(lu, -2), rest(dlu, -2), true);
+  Tensor dx = after_upper(after_lower(tril(below, -1) + triu(above)));
+  if (n > k) dx = ops::concat({dx, after_lower(rest(dlu, -1))}, -1);
+  if (m > k) dx = ops::concat({dx, after_upper(rest(dlu, -2))}, -2);
+  return {exchanged_back(dx, args.outputs[1], k)};
 }
 
 // ---- Norms.
@@ -309,15 +365,14 @@ std::pair<Complex, Complex> eig(const Tensor& x) {
 std::pair<Tensor, Tensor> lu_factor(const Tensor& x) {
   const Tensor in = checked("lu_factor", x, false);
   const int64_t m = in.dim(-2), n = in.dim(-1), k = std::min(m, n);
-  const std::vector<Tensor> out =
-      internal::call(batched("lu_factor", in, {{m, n}, {k}}, "finite",
-                             [=](const Buffers& b) {
-                               std::vector<int32_t> pivots(k);
-                               kernels::lu(b.in[0], m, n, b.out[0], pivots.data());
-                               std::ranges::copy(pivots, b.out[1]);
-                               return true;
-                             }),
-                     {in});
+  FunctionOp op = batched("lu_factor", in, {{m, n}, {k}}, "finite", [=](const Buffers& b) {
+    std::vector<int32_t> pivots(k);
+    kernels::lu(b.in[0], m, n, b.out[0], pivots.data());
+    std::ranges::copy(pivots, b.out[1]);
+    return true;
+  });
+  op.vjp = lu_gradient;
+  const std::vector<Tensor> out = internal::call(std::move(op), {in});
   return {out[0], ops::cast(out[1], DType::kInt32)};
 }
 

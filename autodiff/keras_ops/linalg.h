@@ -20,7 +20,8 @@ Tensor cholesky(const Tensor& x, bool upper = false);
 // elements of x in the other triangle, which count as 0.
 Tensor cholesky_inverse(const Tensor& x, bool upper = false);
 // Returns orthogonal q and upper triangular r; `mode` is "reduced" or "complete". The gradient
-// exists for "reduced" and matrices with at least as many rows as columns.
+// requires that the first min(rows, columns) columns are independent. That of "complete" also
+// requires at least as many columns as rows.
 std::pair<Tensor, Tensor> qr(const Tensor& x, const std::string& mode = "reduced");
 // The results of svd(): x = u diag(s) vh. The gradient of u and vh requires distinct values that
 // are not 0, and with `full_matrices` also a square x.
@@ -39,7 +40,8 @@ std::pair<Tensor, Tensor> eigh(const Tensor& x);
 // a real greatest component. The gradient requires real and distinct eigenvalues; backpropagating
 // from complex ones throws NotImplementedError.
 std::pair<Complex, Complex> eig(const Tensor& x);
-// Returns L and U in one matrix, and int32 exchanges of rows. No gradient.
+// Returns L and U in one matrix, and int32 exchanges of rows. The gradient requires that the first
+// min(rows, columns) pivots are not 0; it takes the exchanges for constant.
 std::pair<Tensor, Tensor> lu_factor(const Tensor& x);
 
 // ---- Determinants, inverses and equations. Throw ValueError for singular matrices.

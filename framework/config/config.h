@@ -16,6 +16,7 @@
 #include <keel/framework/base/dtype.h>
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/shape.h>
+#include <keel/framework/config/field_check.h>
 
 namespace keel {
 
@@ -142,9 +143,14 @@ void decode(const Config& c, std::vector<T>& v) {
 
 // Converts options to a Config. An options struct lists the parameters that files contain, and
 // their names, in its static function `fields`:
-//   static void fields(auto& self, auto&& field) { field("units", self.units); }
+//   static constexpr void fields(auto& self, auto&& field) { field("units", self.units); }
+// If it is constexpr and the struct has no base class, a member that it does not list is a
+// compile-time error that names the struct. Name the members that are no part of the config, and
+// say why, in a constant of the struct:
+//   static constexpr const char* kUnsaved[] = {"schedule"};  // files cannot contain a function
 template <class Options>
 Config to_config(const Options& options) {
+  config_internal::check_fields<Options>();
   Config out = Config::dict();
   Options::fields(options,
                   [&](const char* name, const auto& value) { out.set(name, encode(value)); });
@@ -162,6 +168,7 @@ void reject_unknown_keys(const Config& config, const std::vector<std::string>& k
 // contain `caller` and the key.
 template <class Options>
 Options from_config(const Config& config, const std::string& caller) {
+  config_internal::check_fields<Options>();
   Options out;
   std::vector<std::string> known;
   Options::fields(out, [&](const char* name, auto& value) {

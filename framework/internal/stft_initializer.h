@@ -16,7 +16,7 @@ struct STFTOptions {
   std::optional<std::string> window = "hann";      // a name of cosine_window(); none: all 1
   std::optional<std::string> scaling = "density";  // for the window: "density", "spectrum", or none
   bool periodic = false;                           // see cosine_window()
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("side", self.side);
     field("window", self.window);
     field("periodic", self.periodic);

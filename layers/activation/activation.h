@@ -19,7 +19,7 @@ struct ActivationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("activation", self.activation);
   }
@@ -46,7 +46,7 @@ struct ReLUOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("max_value", self.max_value);
     field("negative_slope", self.negative_slope);
@@ -79,7 +79,7 @@ struct LeakyReLUOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("negative_slope", self.negative_slope);
   }
@@ -105,7 +105,7 @@ struct ELUOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("alpha", self.alpha);
   }
@@ -133,7 +133,7 @@ struct PReLUOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("alpha_initializer", self.alpha_initializer);
     field("alpha_regularizer", self.alpha_regularizer);
@@ -168,7 +168,7 @@ struct SoftmaxOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
   }

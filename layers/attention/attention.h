@@ -21,7 +21,7 @@ struct AttentionOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("use_scale", self.use_scale);
     field("score_mode", self.score_mode);
@@ -39,7 +39,7 @@ struct AdditiveAttentionOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("use_scale", self.use_scale);
     field("dropout", self.dropout);

@@ -31,7 +31,7 @@ struct GroupedQueryAttentionOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("head_dim", self.head_dim);
     field("num_query_heads", self.num_query_heads);

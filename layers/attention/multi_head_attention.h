@@ -37,7 +37,7 @@ struct MultiHeadAttentionOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("num_heads", self.num_heads);
     field("key_dim", self.key_dim);

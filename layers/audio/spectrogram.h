@@ -28,7 +28,7 @@ struct MelSpectrogramOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("fft_length", self.fft_length);
     field("sequence_stride", self.sequence_stride);
@@ -83,7 +83,7 @@ struct STFTSpectrogramOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("mode", self.mode);
     field("frame_length", self.frame_length);

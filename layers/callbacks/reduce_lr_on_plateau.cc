@@ -24,6 +24,8 @@ ReduceLROnPlateauCallback::~ReduceLROnPlateauCallback() = default;
 
 void ReduceLROnPlateauCallback::on_train_begin() {
   monitor_->begin(model());
+  // Throws before the first epoch if the optimizer has no learning rate of its own.
+  model().optimizer()->learning_rate();
   wait_ = 0;
   cooldown_ = 0;
   best_.reset();

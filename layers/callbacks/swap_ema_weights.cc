@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include <keel/autodiff/tape.h>
 #include <keel/framework/update_rule.h>
@@ -18,23 +19,37 @@ std::vector<Variable> trained(const Model& model) {
 
 }  // namespace
 
+namespace {
+
+// Returns the number of the slot that holds the average of a variable.
+std::optional<size_t> average_slot(const Optimizer& optimizer, const Variable& variable) {
+  const std::vector<Slot>& slots = optimizer.optimizer_of(variable).slot_specs();
+  const auto is_average = [](const Slot& slot) { return slot.name == "average"; };
+  const auto found = std::ranges::find_if(slots, is_average);
+  if (found == slots.end()) return {};
+  return static_cast<size_t>(found - slots.begin());
+}
+
+}  // namespace
+
 void SwapEMAWeightsCallback::swap_in(std::vector<Tensor>& kept) {
   const auto optimizer = model().optimizer();
-  const auto is_average = [](const Slot& slot) { return std::string(slot.name) == "average"; };
-  const std::vector<Slot> slots =
-      optimizer == nullptr ? std::vector<Slot>() : optimizer->slot_specs();
-  const auto average = std::ranges::find_if(slots, is_average);
-  if (average == slots.end()) {
+  const std::vector<Variable> variables = trained(model());
+  const auto has_average = [&](const Variable& v) {
+    return average_slot(*optimizer, v).has_value();
+  };
+  if (optimizer == nullptr || std::ranges::none_of(variables, has_average)) {
     throw RuntimeError(
         "SwapEMAWeights: the optimizer keeps no moving averages; set its option use_ema");
   }
   const NoGradient pause;
   kept.clear();
-  for (const Variable& variable : trained(model())) {
+  for (const Variable& variable : variables) {
     kept.push_back(variable.read());
     const std::vector<Variable> own = optimizer->slots(variable);
-    if (optimizer->iterations() > 0 && !own.empty()) {
-      variable.assign(own[static_cast<size_t>(average - slots.begin())].read());
+    const std::optional<size_t> average = average_slot(*optimizer, variable);
+    if (optimizer->iterations() > 0 && !own.empty() && average) {
+      variable.assign(own[*average].read());
     }
   }
 }

@@ -178,8 +178,12 @@ void TensorBoardCallback::on_epoch_end(int64_t epoch, Logs& logs) {
         trained[name] = value;
       }
     }
-    if (model().optimizer() != nullptr) {
-      trained["learning_rate"] = model().optimizer()->learning_rate();
+    if (const auto optimizer = model().optimizer(); optimizer != nullptr) {
+      const std::vector<OptimizerHandle> several = optimizer->optimizers();
+      for (size_t i = 0; i < several.size(); ++i) {
+        trained[str("learning_rate_", i)] = several[i]->learning_rate();
+      }
+      if (several.empty()) trained["learning_rate"] = optimizer->learning_rate();
     }
     if (options_.write_steps_per_second) {
       trained["steps_per_second"] =

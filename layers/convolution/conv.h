@@ -32,7 +32,7 @@ struct ConvOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("filters", self.filters);
     field("kernel_size", self.kernel_size);

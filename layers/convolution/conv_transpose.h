@@ -34,7 +34,7 @@ struct ConvTransposeOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("filters", self.filters);
     field("kernel_size", self.kernel_size);

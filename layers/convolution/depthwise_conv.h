@@ -31,7 +31,7 @@ struct DepthwiseConvOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("kernel_size", self.kernel_size);
     field("strides", self.strides);
@@ -116,7 +116,7 @@ struct SeparableConvOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("filters", self.filters);
     field("kernel_size", self.kernel_size);

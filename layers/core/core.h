@@ -13,7 +13,7 @@ struct IdentityOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // Returns its input unchanged: a tensor of any layout, or a structure of tensors
@@ -36,7 +36,7 @@ struct MaskingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("mask_value", self.mask_value);
   }

@@ -31,7 +31,7 @@ struct DenseOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("units", self.units);
     field("activation", self.activation);
@@ -112,7 +112,7 @@ struct EinsumDenseOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("equation", self.equation);
     field("output_shape", self.output_shape);

@@ -33,7 +33,7 @@ struct EmbeddingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("input_dim", self.input_dim);
     field("output_dim", self.output_dim);

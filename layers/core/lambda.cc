@@ -68,7 +68,7 @@ struct StoredOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("function", self.function);
     field("output_shape", self.output_shape);

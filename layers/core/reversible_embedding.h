@@ -25,7 +25,7 @@ struct ReversibleEmbeddingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("input_dim", self.input_dim);
     field("output_dim", self.output_dim);

@@ -26,7 +26,7 @@ struct TernaryDenseOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("units", self.units);
     field("threshold", self.threshold);

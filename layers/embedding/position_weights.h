@@ -17,7 +17,7 @@ struct PositionWeightsOptions {
   DTypePolicy dtype = {};            // dtype of the computation and of the variables
 
   // Calls field(name, member) for each member.
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("max_length", self.max_length);
     field("initializer", self.initializer);

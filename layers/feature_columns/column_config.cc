@@ -7,7 +7,7 @@ namespace {
 struct NumericFields {
   std::string key = {};
   Shape shape = {1};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("key", self.key);
     field("shape", self.shape);
   }
@@ -23,7 +23,7 @@ struct CategoricalFields {
   int64_t num_oov_buckets = 0;
   bool sequence = false;
   std::string weight_key = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("key", self.key);
     field("num_buckets", self.num_buckets);
     field("hashed", self.hashed);
@@ -41,7 +41,7 @@ struct EmbeddingFields {
   int64_t dimension = 0;
   std::string combiner = "mean";
   std::optional<Initializer> initializer = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("categorical_column", self.categorical_column);
     field("dimension", self.dimension);
     field("combiner", self.combiner);
@@ -55,7 +55,7 @@ struct TPUFields : EmbeddingFields {
   std::optional<int64_t> tensor_core_width = {};
   bool use_safe_embedding_lookup = true;
   std::string shared_embedding_collection_name = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     EmbeddingFields::fields(self, field);
     field("max_sequence_length", self.max_sequence_length);
     field("embedding_lookup_device", self.embedding_lookup_device);

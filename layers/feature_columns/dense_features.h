@@ -29,7 +29,7 @@ struct DenseFeaturesOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("feature_columns", self.feature_columns);
   }

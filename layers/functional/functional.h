@@ -20,7 +20,8 @@ struct InputLayerOptions {
   std::string name = {};
   bool trainable = true;
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"trainable"};  // configs of Keras do not have it
+  static constexpr void fields(auto& self, auto&& field) {
     field("batch_shape", self.batch_shape);
     field("dtype", self.dtype);
     field("sparse", self.sparse);

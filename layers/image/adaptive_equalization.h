@@ -18,7 +18,7 @@ struct ContrastLimitedAdaptiveHistogramEqualizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("value_range", self.value_range);

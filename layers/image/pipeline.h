@@ -45,7 +45,7 @@ struct MaxNumBoundingBoxesOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("max_number", self.max_number);

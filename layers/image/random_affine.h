@@ -29,7 +29,7 @@ struct RandomRotationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("factor", self.factor);
@@ -53,7 +53,7 @@ struct RandomTranslationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("height_factor", self.height_factor);
@@ -78,7 +78,9 @@ struct RandomZoomOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) { RandomTranslationOptions::fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) {
+    RandomTranslationOptions::fields(self, field);
+  }
 };
 
 // Options of RandomShear.
@@ -94,7 +96,7 @@ struct RandomShearOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("x_factor", self.x_factor);

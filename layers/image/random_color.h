@@ -25,7 +25,7 @@ struct RandomColorOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("factor", self.factor);
@@ -86,7 +86,7 @@ struct RandomGrayscaleOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("factor", self.factor);
@@ -118,7 +118,7 @@ struct RandomColorJitterOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("value_range", self.value_range);

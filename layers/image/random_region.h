@@ -21,7 +21,7 @@ struct RandomFlipOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("seed", self.seed);
@@ -52,7 +52,7 @@ struct RandomCropOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("height", self.height);
@@ -93,7 +93,7 @@ struct RandomErasingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("factor", self.factor);

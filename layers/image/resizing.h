@@ -24,7 +24,7 @@ struct ResizingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("height", self.height);
@@ -65,7 +65,7 @@ struct CenterCropOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("height", self.height);

@@ -18,7 +18,7 @@ struct DotInteractionOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("self_interaction", self.self_interaction);
     field("skip_gather", self.skip_gather);
@@ -56,7 +56,7 @@ struct FeatureCrossOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("projection_dim", self.projection_dim);
     field("diag_scale", self.diag_scale);

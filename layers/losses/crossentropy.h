@@ -57,7 +57,7 @@ struct CrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = {};  // empty: the class name in snake case
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("from_logits", self.from_logits);
     field("label_smoothing", self.label_smoothing);
@@ -83,7 +83,7 @@ struct SparseCategoricalCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "sparse_categorical_crossentropy";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("from_logits", self.from_logits);
     field("ignore_class", self.ignore_class);
@@ -104,7 +104,7 @@ struct CategoricalGeneralizedCrossEntropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_generalized_cross_entropy";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("q", self.q);
   }
@@ -123,7 +123,7 @@ struct AutoCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "crossentropy";
 
-  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { loss_fields(self, field); }
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const {
     return label_kind(y_true, y_pred) == LabelKind::kSparseCategorical;
   }

@@ -22,7 +22,7 @@ struct CTCLossOptions {
   std::string reduction = "sum_over_batch_size";  // the name of a Reduction
   std::string name = "ctc";
 
-  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { loss_fields(self, field); }
   bool sparse_labels(const Tensor&, const Tensor&) const { return true; }
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return losses::ctc(y_true, y_pred);

@@ -7,7 +7,7 @@
 //     std::string reduction = "sum_over_batch_size";  // the name of a Reduction
 //     std::string name = {};                          // empty: "power", the class in snake case
 //
-//     static void fields(auto& self, auto&& field) {
+//     static constexpr void fields(auto& self, auto&& field) {
 //       loss_fields(self, field);
 //       field("p", self.p);
 //     }
@@ -72,7 +72,7 @@ struct LossOptions {
   std::string name = {};                          // empty: the class name in snake case
 
   // Lists the options.
-  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { loss_fields(self, field); }
   // Returns the loss of each sample.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return kFunction(y_true, y_pred);

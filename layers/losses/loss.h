@@ -101,7 +101,7 @@ class Loss {
 using LossHandle = Handle<Loss>;
 
 // Lists the fields that come first in every loss's options: name and reduction.
-void loss_fields(auto& self, auto&& field) {
+constexpr void loss_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("reduction", self.reduction);
 }

@@ -40,7 +40,7 @@ struct CircleLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "circle";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("gamma", self.gamma);
     field("margin", self.margin);

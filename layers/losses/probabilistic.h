@@ -49,7 +49,7 @@ struct BinaryFocalCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "binary_focal_crossentropy";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("from_logits", self.from_logits);
     field("label_smoothing", self.label_smoothing);
@@ -78,7 +78,7 @@ struct CategoricalFocalCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_focal_crossentropy";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("from_logits", self.from_logits);
     field("label_smoothing", self.label_smoothing);

@@ -57,7 +57,7 @@ struct RankingLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = {};  // empty: the class name in snake case
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("temperature", self.temperature);
   }

@@ -58,7 +58,7 @@ struct HuberLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "huber_loss";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("delta", self.delta);
   }
@@ -75,7 +75,7 @@ struct CosineSimilarityLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "cosine_similarity";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("axis", self.axis);
   }
@@ -92,7 +92,7 @@ struct DiceLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "dice";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("axis", self.axis);
   }
@@ -110,7 +110,7 @@ struct TverskyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "tversky";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     loss_fields(self, field);
     field("alpha", self.alpha);
     field("beta", self.beta);

@@ -16,7 +16,7 @@ struct MergeOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // Base class of the layers that merge a list of tensors elementwise. Input: a list of tensors
@@ -104,7 +104,7 @@ struct ConcatenateOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
   }
@@ -136,7 +136,7 @@ struct DotOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axes", self.axes);
     field("normalize", self.normalize);

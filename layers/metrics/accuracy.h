@@ -55,7 +55,7 @@ struct BinaryAccuracyMetricOptions {
   double threshold = 0.5;         // finite; 0 for logits
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("threshold", self.threshold);
   }
@@ -72,7 +72,7 @@ struct SparseCategoricalAccuracyMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   bool sparse_labels(const Tensor&, const Tensor&) const { return true; }
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return metrics::sparse_categorical_accuracy(name, y_true, y_pred);
@@ -88,7 +88,7 @@ struct TopKMetricOptions {
   int64_t k = 5;                  // > 0
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("k", self.k);
   }
@@ -108,7 +108,7 @@ struct SparseTopKMetricOptions {
   bool from_sorted_ids = false;
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("k", self.k);
     // Keras does not write this key, and its earlier releases reject it.
@@ -132,7 +132,7 @@ struct AutoAccuracyMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const;
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const;
 };

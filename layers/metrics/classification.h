@@ -22,7 +22,7 @@ struct FBetaScoreMetricOptions {
   double beta = 1.0;                        // > 0: the weight of recall relative to precision
   std::optional<double> threshold = {};     // in (0, 1]
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("average", self.average);
     field("beta", self.beta);
@@ -65,7 +65,7 @@ struct F1ScoreMetricOptions {
   std::optional<std::string> average = {};  // unset, "micro", "macro" or "weighted"
   std::optional<double> threshold = {};     // in (0, 1]
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("average", self.average);
     field("threshold", self.threshold);

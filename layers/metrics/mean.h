@@ -9,7 +9,7 @@
 //     double p = 2;                     // >= 1
 //
 //     static constexpr auto kDirection = Metric::Direction::kDown;
-//     static void fields(auto& self, auto&& field) {
+//     static constexpr void fields(auto& self, auto&& field) {
 //       metric_fields(self, field);
 //       field("p", self.p);
 //     }
@@ -109,7 +109,7 @@ struct MetricOptions {
 
   static constexpr auto kDirection = kBetter;  // tells callbacks which values are better
   // Lists the options.
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   // Returns the value of each sample.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return kFunction(y_true, y_pred);
@@ -122,7 +122,7 @@ struct ReductionMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   // Lists the options.
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
 // Computes the mean of values without labels. In a model it is the mean prediction.

@@ -133,7 +133,7 @@ using MetricHandle = Handle<Metric>;
 
 // Lists the fields that come first in every metric's options: name and dtype. dtype is the dtype in
 // which Keras computes; it is kept for files only, because sums are float64 here.
-void metric_fields(auto& self, auto&& field) {
+constexpr void metric_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("dtype", self.dtype);
 }

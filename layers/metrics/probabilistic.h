@@ -22,7 +22,7 @@ struct BinaryCrossentropyMetricOptions {
   double label_smoothing = 0;     // in [0, 1]
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("from_logits", self.from_logits);
     field("label_smoothing", self.label_smoothing);
@@ -43,7 +43,7 @@ struct CategoricalCrossentropyMetricOptions {
   int axis = -1;                  // axis of the classes
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("from_logits", self.from_logits);
     field("label_smoothing", self.label_smoothing);
@@ -67,7 +67,7 @@ struct SparseCategoricalCrossentropyMetricOptions {
   int axis = -1;                             // axis of the classes in y_pred
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("from_logits", self.from_logits);
     field("ignore_class", self.ignore_class);
@@ -88,7 +88,7 @@ struct AutoCrossentropyMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const {
     return label_kind(y_true, y_pred) == LabelKind::kSparseCategorical;
   }
@@ -104,7 +104,7 @@ struct ClickMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
   bool from_logits = false;       // true if predictions are log odds
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("from_logits", self.from_logits);
   }

@@ -47,7 +47,7 @@ struct RankingMetricOptions {
   bool shuffle_ties = true;
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("k", self.k);
     field("shuffle_ties", self.shuffle_ties);
@@ -87,7 +87,7 @@ struct DCGMetricOptions {
   // Maps ranks, which start at 1, to the factors of the gains.
   NamedFunction rank_discount_fn = default_rank_discount_fn();
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("k", self.k);
     field("shuffle_ties", self.shuffle_ties);

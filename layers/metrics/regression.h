@@ -26,7 +26,7 @@ struct LogCoshErrorMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return losses::log_cosh(y_true, y_pred);
   }
@@ -40,7 +40,7 @@ struct RootMeanSquaredErrorMetricOptions {
   DType dtype = DType::kFloat32;  // kept for files only
 
   static constexpr auto kDirection = Metric::Direction::kDown;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   static bool uses_mask() { return false; }
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const {
     return losses::mean_squared_error(y_true, y_pred);
@@ -58,7 +58,7 @@ struct CosineSimilarityMetricOptions {
   int axis = -1;                  // written to configs unless it is -1
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("axis", self.axis);
   }
@@ -90,7 +90,7 @@ struct CorrelationMetricOptions {
   int axis = -1;                  // axis of a sample's elements
 
   static constexpr auto kDirection = Metric::Direction::kUp;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("axis", self.axis);
   }
@@ -112,7 +112,7 @@ struct R2ScoreMetricOptions {
   std::optional<std::string> class_aggregation = "uniform_average";
   int64_t num_regressors = 0;  // number of independent variables, for the adjusted score; >= 0
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("class_aggregation", self.class_aggregation);
     field("num_regressors", self.num_regressors);

@@ -33,7 +33,7 @@ struct IoUMetricOptions {
   bool sparse_y_pred = true;                    // the same for predictions
   int axis = -1;                                // axis of the classes
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("num_classes", self.num_classes);
     field("target_class_ids", self.target_class_ids);
@@ -56,7 +56,7 @@ struct MeanIoUMetricOptions {
   bool sparse_y_pred = true;                 // the same for predictions
   int axis = -1;                             // axis of the classes
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("num_classes", self.num_classes);
     field("ignore_class", self.ignore_class);
@@ -78,7 +78,7 @@ struct OneHotIoUMetricOptions {
   bool sparse_y_pred = false;                   // true: predictions are class numbers
   int axis = -1;                                // axis of the classes
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("num_classes", self.num_classes);
     field("target_class_ids", self.target_class_ids);
@@ -99,7 +99,7 @@ struct OneHotMeanIoUMetricOptions {
   bool sparse_y_pred = false;                // true: predictions are class numbers
   int axis = -1;                             // axis of the classes
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("num_classes", self.num_classes);
     field("ignore_class", self.ignore_class);
@@ -117,7 +117,7 @@ struct BinaryIoUMetricOptions {
   std::vector<int64_t> target_class_ids = {0, 1};  // 0, 1 or both
   double threshold = 0.5;                          // predictions of at least this value are class 1
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("target_class_ids", self.target_class_ids);
     field("threshold", self.threshold);

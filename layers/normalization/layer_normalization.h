@@ -27,7 +27,7 @@ struct LayerNormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
     field("epsilon", self.epsilon);
@@ -78,7 +78,7 @@ struct GroupNormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("groups", self.groups);
     field("axis", self.axis);
@@ -124,7 +124,7 @@ struct RMSNormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
     field("epsilon", self.epsilon);
@@ -155,7 +155,7 @@ struct UnitNormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
   }

@@ -23,7 +23,7 @@ struct NormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("axis", self.axis);
     field("invert", self.invert);
@@ -75,7 +75,7 @@ struct RescalingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("scale", self.scale);
     field("offset", self.offset);

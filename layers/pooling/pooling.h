@@ -25,7 +25,7 @@ struct PoolingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("pool_size", self.pool_size);
     field("padding", self.padding);
@@ -74,7 +74,7 @@ struct GlobalPoolingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("data_format", self.data_format);
     field("keepdims", self.keepdims);
@@ -131,7 +131,7 @@ struct AdaptivePoolingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("output_size", self.output_size);
     field("data_format", self.data_format);

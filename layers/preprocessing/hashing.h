@@ -52,7 +52,7 @@ struct HashingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("num_bins", self.num_bins);
     field("salt", self.salt);
@@ -93,7 +93,7 @@ struct HashedCrossingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("num_bins", self.num_bins);
     field("output_mode", self.output_mode);

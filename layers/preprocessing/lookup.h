@@ -61,7 +61,10 @@ struct LookupOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  // Keras's layer for the other type of words has this option.
+  static constexpr const char* kUnsaved[] = {std::same_as<T, int64_t> ? "encoding"
+                                                                      : "vocabulary_dtype"};
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("invert", self.invert);
     field("max_tokens", self.max_tokens);

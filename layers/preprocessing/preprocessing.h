@@ -37,7 +37,7 @@ struct DiscretizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("bin_boundaries", self.bin_boundaries);
     field("num_bins", self.num_bins);
@@ -93,7 +93,7 @@ struct CategoryEncodingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("num_tokens", self.num_tokens);
     field("output_mode", self.output_mode);

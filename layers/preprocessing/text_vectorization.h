@@ -67,7 +67,7 @@ struct TextVectorizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("max_tokens", self.max_tokens);
     field("standardize", self.standardize);

@@ -46,7 +46,7 @@ struct ConvLSTMOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_loop_fields(self, field);
     field("filters", self.filters);

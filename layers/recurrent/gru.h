@@ -31,7 +31,7 @@ struct GRUCellOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_cell_fields(self, field);
     field("recurrent_activation", self.recurrent_activation);
@@ -93,7 +93,7 @@ struct GRUOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_loop_fields(self, field);
     recurrent_cell_fields(self, field);

@@ -31,7 +31,7 @@ struct LSTMCellOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_cell_fields(self, field);
     field("recurrent_activation", self.recurrent_activation);
@@ -89,7 +89,7 @@ struct LSTMOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_loop_fields(self, field);
     recurrent_cell_fields(self, field);

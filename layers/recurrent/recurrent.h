@@ -13,7 +13,7 @@
 namespace keel {
 
 // Lists the fields that only the options of recurrent layers have, for configs.
-void recurrent_loop_fields(auto& self, auto&& field) {
+constexpr void recurrent_loop_fields(auto& self, auto&& field) {
   field("return_sequences", self.return_sequences);
   field("return_state", self.return_state);
   field("go_backwards", self.go_backwards);

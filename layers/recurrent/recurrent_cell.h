@@ -12,7 +12,7 @@
 namespace keel {
 
 // Lists the fields that the options of all cells and recurrent layers have, for configs.
-void recurrent_cell_fields(auto& self, auto&& field) {
+constexpr void recurrent_cell_fields(auto& self, auto&& field) {
   field("units", self.units);
   field("activation", self.activation);
   field("use_bias", self.use_bias);

@@ -17,8 +17,9 @@ struct StackedRNNCellsOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
+  static constexpr const char* kUnsaved[] = {"cells"};  // get_config() writes the layers
   // Lists the fields that configs hold besides the cells.
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // Several cells that behave as one (keras.layers.StackedRNNCells): each cell reads the output of
@@ -66,8 +67,9 @@ struct RNNOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
+  static constexpr const char* kUnsaved[] = {"cell"};  // get_config() writes the layer
   // Lists the fields that configs hold besides the cell.
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_loop_fields(self, field);
   }

@@ -29,7 +29,7 @@ struct SimpleRNNCellOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_cell_fields(self, field);
   }
@@ -77,7 +77,7 @@ struct SimpleRNNOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     recurrent_loop_fields(self, field);
     recurrent_cell_fields(self, field);

@@ -48,7 +48,7 @@ struct DropoutOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("rate", self.rate);
     field("noise_shape", self.noise_shape);
@@ -77,7 +77,7 @@ struct SpatialDropout1DOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("rate", self.rate);
     field("seed", self.seed);
@@ -135,7 +135,7 @@ struct GaussianNoiseOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("stddev", self.stddev);
     field("seed", self.seed);
@@ -162,7 +162,7 @@ struct ActivityRegularizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("l1", self.l1);
     field("l2", self.l2);

@@ -17,7 +17,7 @@ struct SpatialDropoutOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("rate", self.rate);
     field("data_format", self.data_format);

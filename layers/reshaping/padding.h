@@ -19,7 +19,7 @@ struct CroppingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("cropping", self.cropping);
     field("data_format", self.data_format);
@@ -33,7 +33,7 @@ struct CroppingOptions<1> {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("cropping", self.cropping);
   }
@@ -65,7 +65,7 @@ struct ZeroPaddingOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("padding", self.padding);
     field("data_format", self.data_format);
@@ -80,7 +80,7 @@ struct ZeroPaddingOptions<1> {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("padding", self.padding);
     field("data_format", self.data_format);

@@ -17,7 +17,7 @@ struct UpSampling1DOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("size", self.size);
   }
@@ -43,7 +43,7 @@ struct UpSampling2DOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("size", self.size);
     field("data_format", self.data_format);
@@ -72,7 +72,7 @@ struct UpSampling3DOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("size", self.size);
     field("data_format", self.data_format);

@@ -16,7 +16,7 @@ struct BruteForceRetrievalOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("k", self.k);
     field("return_scores", self.return_scores);

@@ -43,10 +43,16 @@ ParameterCounts parameters_of(const Layer& layer) {
 std::optional<Parameters> optimizer_parameters(const Model& model) {
   const auto optimizer = model.optimizer();
   if (optimizer == nullptr || optimizer->iterations() == 0) return {};
-  Parameters out = {.count = 2, .bytes = sizeof(int64_t) + sizeof(float)};
+  Parameters out;
   std::vector<Variable> scalars = optimizer->wrapper_variables();
-  const std::vector<Variable>& shared = optimizer->shared_slots();
-  scalars.insert(scalars.end(), shared.begin(), shared.end());
+  const auto add_scalars_of = [&](const Optimizer& own) {
+    out.count += 2;
+    out.bytes += static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
+    scalars.insert(scalars.end(), own.shared_slots().begin(), own.shared_slots().end());
+  };
+  const std::vector<OptimizerHandle> several = optimizer->optimizers();
+  for (const OptimizerHandle& own : several) add_scalars_of(*own);
+  if (several.empty()) add_scalars_of(*optimizer);
   for (const Variable& scalar : scalars) {
     out.count += 1;
     out.bytes += static_cast<int64_t>(size_of(scalar.dtype()));
@@ -54,8 +60,9 @@ std::optional<Parameters> optimizer_parameters(const Model& model) {
   for (const Variable& variable : model.trainable_variables()) {
     if (variable.is_virtual()) continue;
     int64_t size = 0;
-    for (size_t s = 0; s < optimizer->slot_specs().size(); ++s) {
-      const auto shape = slot_shape(optimizer->rule(), s, variable);
+    const Optimizer& own = optimizer->optimizer_of(variable);
+    for (size_t s = 0; s < own.slot_specs().size(); ++s) {
+      const auto shape = slot_shape(own.rule(), s, variable);
       if (shape) size += shape->size();
     }
     out.count += size;

@@ -181,7 +181,7 @@ struct PlainOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("merge_mode", self.merge_mode);
   }

@@ -18,8 +18,9 @@ struct SpectralNormalizationOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
+  static constexpr const char* kUnsaved[] = {"layer"};  // get_config() writes the layer
   // Lists the fields that configs hold besides the layer.
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("power_iterations", self.power_iterations);
   }

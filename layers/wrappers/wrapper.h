@@ -19,8 +19,9 @@ struct WrapperOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
+  static constexpr const char* kUnsaved[] = {"layer"};  // get_config() writes the layer
   // Lists the fields that configs hold besides the layer.
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // A layer that contains another one, whose weights are its own (keras.layers.Wrapper). Files hold

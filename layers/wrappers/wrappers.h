@@ -79,8 +79,9 @@ struct TimeDistributedOptions {
   bool trainable = true;
   DTypePolicy dtype = {};
 
+  static constexpr const char* kUnsaved[] = {"layer"};  // get_config() writes the layer
   // Lists the fields that configs hold besides the layer.
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 // Applies a layer to each step of sequences (keras.layers.TimeDistributed). Input is [batch, steps,

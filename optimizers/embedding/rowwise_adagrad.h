@@ -29,7 +29,8 @@ struct RowwiseAdagrad {
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
   static constexpr char kClassName[] = "RowwiseAdagrad";
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"slot_variable_creation_fn"};  // saving throws
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("initial_accumulator_value", self.initial_accumulator_value);
     field("epsilon", self.epsilon);

@@ -34,7 +34,9 @@ struct LaProp {
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
   static constexpr char kClassName[] = "LaProp";
-  static void fields(auto& self, auto&& field) {
+  // encode() writes the value of global_step, and throws for a function that creates slots.
+  static constexpr const char* kUnsaved[] = {"global_step", "slot_variable_creation_fn"};
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("b1", self.b1);
     field("b2", self.b2);
@@ -68,7 +70,9 @@ struct F2A {
   SlotVariableCreationFn slot_variable_creation_fn = {};
 
   static constexpr char kClassName[] = "F2A";
-  static void fields(auto& self, auto&& field) {
+  // encode() writes the value of global_step, and throws for a function that creates slots.
+  static constexpr const char* kUnsaved[] = {"global_step", "slot_variable_creation_fn"};
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("rho", self.rho);
     field("initial_accumulator_value", self.initial_accumulator_value);

@@ -27,7 +27,7 @@ namespace keel::tpu {
 //   low_dimensional_packing_status  a storage hint; changes no value
 //   slot_variable_creation_fn  creates the slots instead of the optimizer (SGD has no slots)
 template <class Self>
-void common_fields(Self& self, auto&& field) {
+constexpr void common_fields(Self& self, auto&& field) {
   field("learning_rate", self.learning_rate);
   field("use_gradient_accumulation", self.use_gradient_accumulation);
   field("clip_weight_min", self.clip_weight_min);
@@ -51,9 +51,8 @@ struct SGD {
   ClipValue clipvalue = {};
   std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
-
   static constexpr char kClassName[] = "SGD";
-  static void fields(auto& self, auto&& field) { common_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { common_fields(self, field); }
 };
 
 // Adagrad without epsilon: a += g^2; w -= lr g / sqrt(a). The slot "accumulators" holds a.
@@ -68,9 +67,9 @@ struct Adagrad {
   std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
-
   static constexpr char kClassName[] = "Adagrad";
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"slot_variable_creation_fn"};  // saving throws
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("initial_accumulator_value", self.initial_accumulator_value);
   }
@@ -99,9 +98,9 @@ struct Adam {
   std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
-
   static constexpr char kClassName[] = "Adam";
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"slot_variable_creation_fn"};  // saving throws
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("beta_1", self.beta_1);
     field("beta_2", self.beta_2);
@@ -129,9 +128,9 @@ struct FTRL {
   std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
-
   static constexpr char kClassName[] = "FTRL";
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"slot_variable_creation_fn"};  // saving throws
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("learning_rate_power", self.learning_rate_power);
     field("l1_regularization_strength", self.l1_regularization_strength);
@@ -162,9 +161,9 @@ struct AdagradMomentum {
   std::optional<double> clipnorm = {}, global_clipnorm = {};
   bool low_dimensional_packing_status = false;
   SlotVariableCreationFn slot_variable_creation_fn = {};
-
   static constexpr char kClassName[] = "AdagradMomentum";
-  static void fields(auto& self, auto&& field) {
+  static constexpr const char* kUnsaved[] = {"slot_variable_creation_fn"};  // saving throws
+  static constexpr void fields(auto& self, auto&& field) {
     common_fields(self, field);
     field("momentum", self.momentum);
     field("use_nesterov", self.use_nesterov);
@@ -187,9 +186,11 @@ struct CustomOptimizer {
   std::vector<Initializer> slot_initializers = {};  // as many as slot_names
   // Numbers or functions, which are evaluated in every step.
   std::vector<LearningRate> hyperparameters = {};
-
   static constexpr char kClassName[] = "CustomOptimizer";
-  static void fields(auto& self, auto&& field) {
+  // Saving throws.
+  static constexpr const char* kUnsaved[] = {"custom_computation", "slot_initializers",
+                                             "hyperparameters"};
+  static constexpr void fields(auto& self, auto&& field) {
     field("learning_rate", self.learning_rate);
     field("slot_names", self.slot_names);
   }

@@ -14,7 +14,7 @@ namespace keel::tpu {
 // use_gradient_accumulation. learning_rate is a required number; functions of the step are set on
 // tables. A missing required parameter throws ValueError on conversion.
 template <class Self>
-void common_parameters(Self& self, auto&& field) {
+constexpr void common_parameters(Self& self, auto&& field) {
   field("learning_rate", self.learning_rate);
   field("clip_weight_min", self.clip_weight_min);
   field("clip_weight_max", self.clip_weight_max);
@@ -35,7 +35,7 @@ struct StochasticGradientDescentParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "StochasticGradientDescentParameters";
-  static void fields(auto& self, auto&& field) { common_parameters(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { common_parameters(self, field); }
 };
 
 // Adagrad, as tpu::Adagrad. The slot is the variable "<table>/Adagrad".
@@ -47,7 +47,7 @@ struct AdagradParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "AdagradParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("initial_accumulator", self.initial_accumulator);
   }
@@ -66,7 +66,7 @@ struct AdamParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "AdamParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("beta1", self.beta1);
     field("beta2", self.beta2);
@@ -91,7 +91,7 @@ struct FtrlParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "FtrlParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("learning_rate_power", self.learning_rate_power);
     field("initial_accumulator_value", self.initial_accumulator_value);
@@ -114,7 +114,7 @@ struct ProximalAdagradParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "ProximalAdagradParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("initial_accumulator", self.initial_accumulator);
     field("l1_regularization_strength", self.l1_regularization_strength);
@@ -137,7 +137,7 @@ struct ProximalYogiParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "ProximalYogiParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("beta1", self.beta1);
     field("beta2", self.beta2);
@@ -158,7 +158,7 @@ struct MomentumParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "MomentumParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("momentum", self.momentum);
     field("use_nesterov", self.use_nesterov);
@@ -174,7 +174,7 @@ struct RMSPropParameters {
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
   static constexpr char kClassName[] = "RMSPropParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     common_parameters(self, field);
     field("rho", self.rho);
     field("momentum", self.momentum);
@@ -189,7 +189,7 @@ struct FrequencyEstimatorParameters {
   std::optional<double> tau = {}, max_delta = {}, outlier_threshold = {};  // required
   std::optional<double> weight_exponent = {};  // required; stored but not used
   static constexpr char kClassName[] = "FrequencyEstimatorParameters";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("tau", self.tau);
     field("max_delta", self.max_delta);
     field("outlier_threshold", self.outlier_threshold);

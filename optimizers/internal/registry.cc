@@ -9,6 +9,7 @@
   X(adagrad_optimizers) \
   X(adam_optimizers) \
   X(loss_scale_optimizers) \
+  X(multi_optimizers) \
   X(schedule_free_optimizers) \
   X(sgd_optimizers) \
   X(whole_variable_optimizers)

@@ -40,7 +40,7 @@ struct ExponentialDecayOptions {
   bool staircase = false;                // round s / decay_steps down
   std::string name = "ExponentialDecay";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
     field("decay_steps", self.decay_steps);
     field("decay_rate", self.decay_rate);
@@ -60,7 +60,7 @@ struct PiecewiseConstantDecayOptions {
   std::vector<double> values = {};       // must have one element more than boundaries
   std::string name = "PiecewiseConstant";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("boundaries", self.boundaries);
     field("values", self.values);
     field("name", self.name);
@@ -85,7 +85,7 @@ struct PolynomialDecayOptions {
   bool cycle = false;
   std::string name = "PolynomialDecay";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
     field("decay_steps", self.decay_steps);
     field("end_learning_rate", self.end_learning_rate);
@@ -108,7 +108,7 @@ struct InverseTimeDecayOptions {
   bool staircase = false;                // round s / decay_steps down
   std::string name = "InverseTimeDecay";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
     field("decay_steps", self.decay_steps);
     field("decay_rate", self.decay_rate);
@@ -133,7 +133,7 @@ struct CosineDecayOptions {
   std::optional<double> warmup_target = {};
   int64_t warmup_steps = 0;  // must be >= 0
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
     field("decay_steps", self.decay_steps);
     field("alpha", self.alpha);
@@ -158,7 +158,7 @@ struct CosineDecayRestartsOptions {
   double alpha = 0.0;  // the rate at the end of each period as a fraction of r
   std::string name = "SGDRDecay";
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
     field("first_decay_steps", self.first_decay_steps);
     field("t_mul", self.t_mul);

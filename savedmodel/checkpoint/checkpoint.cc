@@ -94,7 +94,7 @@ std::vector<Trained> trained_variables(const CheckpointItems& items) {
 
 Entry slot_entry(const std::string& key, const std::string& name, const OptimizerHandle& optimizer,
                  const Variable& variable, size_t slot) {
-  const auto shape = slot_shape(optimizer->rule(), slot, variable);
+  const auto shape = slot_shape(optimizer->optimizer_of(variable).rule(), slot, variable);
   return {.key = key,
           .spec = {.shape = shape.value_or(variable.shape()), .dtype = variable.dtype()},
           .optimizer = name,
@@ -106,8 +106,22 @@ Entry slot_entry(const std::string& key, const std::string& name, const Optimize
               }};
 }
 
-void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
+// Returns the optimizers of the items and, after a MultiOptimizer "x", those that it shares the
+// variables among as "x/0", "x/1", ..., whose counters replace those that it sets.
+std::vector<std::pair<std::string, OptimizerHandle>> all_optimizers(const CheckpointItems& items) {
+  std::vector<std::pair<std::string, OptimizerHandle>> out;
   for (const auto& item : items.optimizers) {
+    out.emplace_back(item);
+    const std::vector<OptimizerHandle> several = item.second->optimizers();
+    for (size_t i = 0; i < several.size(); ++i) {
+      out.emplace_back(str(item.first, "/", i), several[i]);
+    }
+  }
+  return out;
+}
+
+void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
+  for (const auto& item : all_optimizers(items)) {
     const OptimizerHandle& optimizer = item.second;
     const std::string prefix = "optimizers/" + item.first + "/";
     out.push_back({.key = prefix + "iteration",
@@ -124,7 +138,7 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
       add_variable("wrapper/" + own.name(), own);
     }
     for (const Variable& shared : optimizer->shared_slots()) add_variable(shared.name(), shared);
-    if (!optimizer->learning_rate_source().number()) continue;
+    if (!optimizer->optimizers().empty() || !optimizer->learning_rate_source().number()) continue;
     out.push_back(
         {.key = prefix + "learning_rate",
          .spec = {.shape = {}, .dtype = DType::kFloat64},
@@ -161,11 +175,12 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   }
   const std::vector<Trained> trained = trained_variables(items);
   for (const auto& [name, optimizer] : items.optimizers) {
-    const std::vector<Slot>& slots = optimizer->slot_specs();
     for (const Trained& t : trained) {
       if (optimizer->slots(t.variable).empty()) continue;
+      const Optimizer& own = optimizer->optimizer_of(t.variable);
+      const std::vector<Slot>& slots = own.slot_specs();
       for (size_t s = 0; s < slots.size(); ++s) {
-        if (!slot_shape(optimizer->rule(), s, t.variable)) continue;
+        if (!slot_shape(own.rule(), s, t.variable)) continue;
         std::string key = t.key + "/" + slots[s].name;
         if (!keys.insert(key).second) key += "@" + name;
         out.push_back(slot_entry(key, name, optimizer, t.variable, s));
@@ -197,11 +212,12 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
   std::vector<Entry> out;
   const std::vector<Trained> trained = trained_variables(items);
   for (const auto& [name, optimizer] : items.optimizers) {
-    const std::vector<Slot>& slots = optimizer->slot_specs();
     for (const Trained& t : trained) {
       const bool has_slots = !optimizer->slots(t.variable).empty();
+      const Optimizer& own = optimizer->optimizer_of(t.variable);
+      const std::vector<Slot>& slots = own.slot_specs();
       for (size_t s = 0; s < slots.size(); ++s) {
-        if (!slot_shape(optimizer->rule(), s, t.variable)) continue;
+        if (!slot_shape(own.rule(), s, t.variable)) continue;
         const std::string key =
             slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
         if (key.empty() || (t.may_lack_slots && !has_slots && !index.contains(key))) continue;

@@ -11,6 +11,7 @@
 #include <keel/optimizers/embedding/tpu_optimizers.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/loss_scale.h>
+#include <keel/optimizers/multi_optimizer.h>
 #include <keel/optimizers/optimizer.h>
 #include <keel/optimizers/rule_optimizer.h>
 #include <keel/optimizers/schedule_free.h>

@@ -84,11 +84,8 @@ KerasSection optimizers() {
   return {
       "Optimizers",
       "keras.optimizers",
-      {{"",
-        words("Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer Muon "
-              "Nadam RMSprop SGD ScheduleFreeAdamW")},
-       {"several optimizers of one model; override train_step instead",
-        words("MultiOptimizer OptimizerMap")}}};
+      {{"", words("Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer "
+                  "MultiOptimizer Muon Nadam OptimizerMap RMSprop SGD ScheduleFreeAdamW")}}};
 }
 
 KerasSection schedules() {

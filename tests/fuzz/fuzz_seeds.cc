@@ -118,6 +118,14 @@ void write_models(const fs::path& folder) {
     configs.add(name + ".json", to_json(config));
     save_model(model_from_keras(config), archives.path(name + ".keras"));
   }
+  std::vector<ModelHandle> with_state = one_layer_models();
+  with_state.push_back(small_dynamic());
+  for (const ModelHandle& model : with_state) {
+    const std::string name = std::to_string(number++);
+    save_model(model, archives.path(name + ".keras"));
+    save_model(model, files.path(name + ".h5"));
+    save_weights(model, files.path(name + ".weights.h5"));
+  }
   save_feature_space(small_space(), archives.path("space.keras"));
   // Files that Keras wrote with another library.
   const fs::path keras = KEEL_SOURCE_DIR "/tests/cases/keras_models";

@@ -1,9 +1,13 @@
 #include "tests/fuzz/models.h"
 
+#include <set>
+
 #include <keel/framework/config/config.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/merging.h>
+#include <keel/layers/reshaping/reshaping.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 namespace keel::fuzz {
@@ -159,6 +163,62 @@ const ModelHandle& small_graph() {
     return Functional({.inputs = x, .outputs = sum, .name = "graph"});
   }();
   return kModel;
+}
+
+const ModelHandle& small_dynamic() {
+  static const ModelHandle kModel = []() -> ModelHandle {
+    const Tensors inputs = {
+        {"word", layers::input({.shape = {2}, .dtype = DType::kString, .name = "word"})},
+        {"item", layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "item"})}};
+    const layers::Embedding words(
+        {.output_dim = 1,
+         .dynamic =
+             DynamicVocabulary{.key = KeyType::kString, .not_admitted = NotAdmitted::hashed(2)},
+         .name = "words"});
+    const layers::Embedding items(
+        {.output_dim = 1,
+         .dynamic = DynamicVocabulary{.admission = Admission::count(2),
+                                      .not_admitted = NotAdmitted::default_row()},
+         .name = "items"});
+    const layers::Flatten flat({});
+    const Tensors all =
+        Tensors::list({flat(words(inputs["word"].tensor())), flat(items(inputs["item"].tensor()))});
+    Functional model(
+        {.inputs = inputs,
+         .outputs = layers::Dense({.units = 1, .name = "a"})(layers::Concatenate({})(all)),
+         .name = "dynamic"});
+    model->compile({.optimizer = "adagrad", .loss = "mse"});
+    const Tensors batch = {{"word", Tensor::from<std::string>({"a", "b", "", "a"}, {2, 2})},
+                           {"item", Tensor::from<int64_t>({7, -7, 1LL << 40, 7}, {2, 2})}};
+    for (int step = 0; step < 2; ++step) {
+      model->train_on_batch(batch, Tensor::from<float>({0, 1}, {2, 1}));
+    }
+    return model;
+  }();
+  return kModel;
+}
+
+std::vector<ModelHandle> one_layer_models() {
+  static const std::set<std::string> kClasses = {"RNN",
+                                                 "Bidirectional",
+                                                 "ConvLSTM2D",
+                                                 "Conv2D",
+                                                 "Conv2DTranspose",
+                                                 "Conv3D",
+                                                 "SeparableConv2D",
+                                                 "DepthwiseConv2D",
+                                                 "Embedding",
+                                                 "ReversibleEmbedding",
+                                                 "SpectralNormalization",
+                                                 "StringLookup",
+                                                 "IntegerLookup",
+                                                 "TextVectorization"};
+  std::vector<ModelHandle> out;
+  for (const Config& config : one_layer_configs()) {
+    const Config& layer = config["config"]["layers"].items()[1];
+    if (kClasses.contains(layer["class_name"].string())) out.push_back(model_from_keras(config));
+  }
+  return out;
 }
 
 std::vector<Config> graph_configs() { return parse_json(kGraphs).items(); }

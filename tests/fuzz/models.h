@@ -14,8 +14,14 @@ namespace keel::fuzz {
 const ModelHandle& small_model();
 const ModelHandle& small_graph();
 
+// Trained, with a table of string ids and one of integers that admits ids by their counts.
+const ModelHandle& small_dynamic();
+
 // Returns the configs of models that consist of an input and one layer of many kinds.
 std::vector<Config> one_layer_configs();
+// Returns models of this kind whose layers have weights: cells in an RNN, convolutions, embeddings
+// and vocabularies.
+std::vector<ModelHandle> one_layer_models();
 // Returns the configs of graphs with operators, which are not layers in Keras.
 std::vector<Config> graph_configs();
 

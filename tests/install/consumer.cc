@@ -30,7 +30,7 @@ class SignRule final : public UpdateRule {
 };
 
 struct SignOptions : OptimizerOptions {
-  static void fields(auto& self, auto&& field) { optimizer_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { optimizer_fields(self, field); }
   void check(const char* /*caller*/) const {}
   std::shared_ptr<const UpdateRule> rule() const { return std::make_shared<const SignRule>(); }
 };

@@ -148,6 +148,14 @@ def registration_faults(root: pathlib.Path):
                 yield f"{name} registers {layer}; add X({layer}) to layers/builtin_layers.cc"
 
 
+def field_faults(root: pathlib.Path):
+    """Options whose `fields` are not constexpr: check_fields() could not compare them with the members."""
+    for name, text in sources(root):
+        for match in re.finditer(r"^[^/\n]*\bstatic void fields\(", text, re.MULTILINE):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{name}:{line}: declare `fields` as static constexpr void, so that missing members do not compile"
+
+
 def size_faults(root: pathlib.Path):
     count = collections.Counter()
     for folder in ORDER:
@@ -229,7 +237,7 @@ def test_faults(root: pathlib.Path):
 
 if __name__ == "__main__":
     folders = folder_edges(ROOT)
-    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *registration_faults(ROOT), *size_faults(ROOT),
+    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *registration_faults(ROOT), *field_faults(ROOT), *size_faults(ROOT),
              *umbrella_faults(ROOT), *test_faults(ROOT)]
     print("\n".join(found) or "includes run one way, no file or folder is too large, and all sources have tests")
     sys.exit(bool(found))

@@ -76,7 +76,7 @@ struct CopyOptions {
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 class CopyLayer final : public OptionsLayer<CopyOptions> {

@@ -35,7 +35,7 @@ struct TableConfig {
   std::optional<DynamicVocabulary> dynamic = {};
 
   // Calls field(name, member) for each member.
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("vocabulary_size", self.vocabulary_size);
     field("embedding_dim", self.embedding_dim);

@@ -16,7 +16,7 @@ struct TableFields {
   int64_t vocabulary_size = 0, dimension = 0;
   std::optional<std::string> combiner = {};
   std::optional<Initializer> initializer = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("vocabulary_size", self.vocabulary_size);
     field("dimension", self.dimension);
@@ -29,7 +29,7 @@ struct FeatureFields {
   std::string key = {}, table = {}, weight_key = {};
   int64_t max_sequence_length = 0;
   bool safe = true;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("key", self.key);
     field("table", self.table);
     field("weight_key", self.weight_key);

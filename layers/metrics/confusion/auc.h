@@ -32,7 +32,7 @@ struct AUCMetricOptions {
   // Interior thresholds in [0, 1], which replace num_thresholds; 0 and 1 are added.
   std::optional<std::vector<double>> thresholds = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("num_thresholds", self.num_thresholds);
     field("curve", self.curve);
@@ -90,7 +90,7 @@ class ScoredMetric : public Metric {
     DType dtype = DType::kFloat32;  // kept for files only
 
     // Lists the options.
-    static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+    static constexpr void fields(auto& self, auto&& field) { metric_fields(self, field); }
   };
   ~ScoredMetric() override;
   Config get_config() const final { return to_config(options_); }

@@ -52,7 +52,7 @@ struct ThresholdMetricOptions {
   std::optional<int64_t> top_k = {};     // only the top_k greatest of a row may be positive
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     metric_fields(self, field);
     field("thresholds", self.thresholds);
     field("top_k", self.top_k);
@@ -119,7 +119,7 @@ class ConfusionCountMetric : public ConfusionMetric {
     std::optional<ScalarOrList> thresholds = {};  // in [0, 1]; unset: 0.5
 
     // Lists the options.
-    static void fields(auto& self, auto&& field) {
+    static constexpr void fields(auto& self, auto&& field) {
       metric_fields(self, field);
       field("thresholds", self.thresholds);
     }

@@ -19,7 +19,7 @@ enum class DecisionRate {
 };
 
 // The fields that come first in the options of the metrics below.
-void operating_point_fields(auto& self, auto&& field) {
+constexpr void operating_point_fields(auto& self, auto&& field) {
   metric_fields(self, field);
   field("class_id", self.class_id);
   field("num_thresholds", self.num_thresholds);
@@ -33,7 +33,7 @@ struct SensitivityAtSpecificityMetricOptions {
   int64_t num_thresholds = 200;          // > 0
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     operating_point_fields(self, field);
     field("specificity", self.specificity);
   }
@@ -49,7 +49,7 @@ struct SpecificityAtSensitivityMetricOptions {
   int64_t num_thresholds = 200;          // > 0
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     operating_point_fields(self, field);
     field("sensitivity", self.sensitivity);
   }
@@ -65,7 +65,7 @@ struct PrecisionAtRecallMetricOptions {
   int64_t num_thresholds = 200;          // > 0
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     operating_point_fields(self, field);
     field("recall", self.recall);
   }
@@ -81,7 +81,7 @@ struct RecallAtPrecisionMetricOptions {
   int64_t num_thresholds = 200;          // > 0
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     operating_point_fields(self, field);
     field("precision", self.precision);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -193,6 +194,11 @@ void add_slot(const std::shared_ptr<Optimizer>& optimizer, const Variable& varia
 
 std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
   const std::shared_ptr<Optimizer> optimizer = model.optimizer();
+  if (!optimizer->optimizers().empty()) {
+    throw NotImplementedError(
+        "save_model: .h5 files cannot hold the state of a MultiOptimizer; save a .keras file, or "
+        "set include_optimizer to false");
+  }
   const std::vector<Variable> variables = trainable_variables(model);
   optimizer->build(variables);
   std::vector<OptimizerWeight> out;
@@ -229,6 +235,10 @@ void leave_optimizer_out(const std::string& where, size_t needed, size_t stored)
 void read_optimizer_weights(const Hdf5File& file, const Model& model) {
   if (!file.has(kGroup) || model.optimizer() == nullptr) return;
   Optimizer& optimizer = *model.optimizer();
+  if (!optimizer.optimizers().empty()) {
+    return leave_optimizer_out(str(file.path(), ", ", kGroup), optimizer_state(model).size(),
+                               file.string_list(kGroup, "weight_names").size());
+  }
   const Stored stored = stored_weights(file, optimizer);
   if (stored.iterations.empty())
     throw IoError(file.path(), ", ", kGroup, ": iterations are missing");
@@ -256,19 +266,19 @@ void read_optimizer_weights(const Hdf5File& file, const Model& model) {
   for (size_t i = 0; i < shared.size(); ++i) optimizer.shared_slots()[i].assign(shared[i]);
 }
 
-std::vector<OptimizerState> optimizer_state(const Model& model) {
-  const std::shared_ptr<Optimizer> optimizer = model.optimizer();
-  const std::vector<Variable> variables = trainable_variables(model);
-  optimizer->build(variables);
-  std::vector<OptimizerState> out;
-  const auto add_variable = [&](const Variable& variable, bool is_slot) {
-    out.push_back({.name = variable.path(),
-                   .spec = variable.spec(),
-                   .is_slot = is_slot,
-                   .get = [=] { return variable.read(); },
-                   .set = [=](const Tensor& value) { variable.assign(value); }});
-  };
-  for (const Variable& own : optimizer->wrapper_variables()) add_variable(own, false);
+namespace {
+
+void add_variable(const Variable& variable, bool is_slot, std::vector<OptimizerState>& out) {
+  out.push_back({.name = variable.path(),
+                 .spec = variable.spec(),
+                 .is_slot = is_slot,
+                 .get = [=] { return variable.read(); },
+                 .set = [=](const Tensor& value) { variable.assign(value); }});
+}
+
+// Adds the state of one optimizer except wrapper_variables().
+void add_state(const std::shared_ptr<Optimizer>& optimizer, const std::vector<Variable>& variables,
+               std::vector<OptimizerState>& out) {
   out.push_back(
       {.name = "iteration",
        .spec = {.shape = {}, .dtype = DType::kInt64},
@@ -290,7 +300,26 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
   for (const auto& [v, s] : order_in_files(optimizer->slot_specs(), variables.size())) {
     if (slot_shape(optimizer->rule(), s, variables[v])) add_slot(optimizer, variables[v], s, out);
   }
-  for (const Variable& shared : optimizer->shared_slots()) add_variable(shared, true);
+  for (const Variable& shared : optimizer->shared_slots()) add_variable(shared, true, out);
+}
+
+}  // namespace
+
+std::vector<OptimizerState> optimizer_state(const Model& model) {
+  const std::shared_ptr<Optimizer> optimizer = model.optimizer();
+  const std::vector<Variable> variables = trainable_variables(model);
+  optimizer->build(variables);
+  std::vector<OptimizerState> out;
+  for (const Variable& own : optimizer->wrapper_variables()) add_variable(own, false, out);
+  const std::vector<OptimizerHandle> several = optimizer->optimizers();
+  if (several.empty()) add_state(optimizer, variables, out);
+  for (const OptimizerHandle& one : several) {
+    std::vector<Variable> own;
+    std::ranges::copy_if(variables, std::back_inserter(own), [&](const Variable& v) {
+      return &optimizer->optimizer_of(v) == one.shared().get();
+    });
+    add_state(one.shared(), own, out);
+  }
   return out;
 }
 

@@ -20,6 +20,7 @@ struct OptimizerWeight {
 
 // Returns the contents of that group: the iterations, then the slots in Keras's order, with the
 // names of Keras 2.15 ("iteration:0", "Adam/m/dense/kernel:0"). Creates missing slots first.
+// Throws NotImplementedError for a MultiOptimizer.
 std::vector<OptimizerWeight> optimizer_weights(const Model& model);
 
 // Assigns the optimizer state of a file of Keras 2 or 3 to the optimizer of a compiled model. Does
@@ -44,8 +45,8 @@ struct OptimizerState {
 
 // Returns the state of a compiled model's optimizer in the order of Keras 3's files: the
 // iterations, the learning rate unless it is a schedule, averages and accumulated gradients if the
-// optimizer has them, its slots, and the slots that all variables share. Creates missing slots
-// first.
+// optimizer has them, its slots, and the slots that all variables share. A MultiOptimizer has that
+// of each of its optimizers. Creates missing slots first.
 std::vector<OptimizerState> optimizer_state(const Model& model);
 
 }  // namespace keel

@@ -119,6 +119,66 @@ TEST(KerasOpsCoreTest, FactorizationsHaveGradients) {
   expect_gradient([&](const Tensor& m) { return K::eigh(symmetric(m)).second; }, square);
 }
 
+TEST(KerasOpsCoreTest, QrHasAGradientForWideMatricesInBothModes) {
+  const Tensor x = Tensor::from({2.0, 0.3, -0.4, 1.5, 0.7, 0.2, 0.9, -1.1}, {2, 4});
+  for (const char* const mode : {"reduced", "complete"}) {
+    expect_gradient([&](const Tensor& m) { return K::qr(m, mode).first; }, x);
+    expect_gradient([&](const Tensor& m) { return K::qr(m, mode).second; }, x);
+  }
+  const auto complete = [](const Tensor& m) { return K::qr(m, "complete").second; };
+  EXPECT_THROW(expect_gradient(complete, ops::transpose(x)), NotImplementedError);
+}
+
+TEST(KerasOpsCoreTest, RemaindersHaveGradients) {
+  const Tensor x = Tensor::from({7.3, -7.3, 2.5, -0.4}, {4});
+  const Tensor y = Tensor::from({2.0, 2.2, -1.1, -3.0}, {4});
+  expect_gradient([&](const Tensor& a) { return K::mod(a, y); }, x);
+  expect_gradient([&](const Tensor& b) { return K::mod(x, b); }, y);
+  expect_gradient([&](const Tensor& a) { return K::fmod(a, y); }, x);
+  expect_gradient([&](const Tensor& b) { return K::fmod(x, b); }, y);
+}
+
+TEST(KerasOpsCoreTest, GammaincHasAGradientInItsSecondOperandOnly) {
+  const Tensor a = Tensor::from({0.7, 2.0, 5.5}, {3}), x = Tensor::from({0.4, 3.0, 5.0}, {3});
+  expect_gradient([&](const Tensor& at) { return K::gammainc(a, at); }, x);
+  EXPECT_THROW(expect_gradient([&](const Tensor& at) { return K::gammainc(at, x); }, a),
+               NotImplementedError);
+}
+
+// Position 1 is updated twice, position 3 never.
+TEST(KerasOpsCoreTest, ScatterUpdateHasGradientsForEveryReduction) {
+  const Tensor inputs = Tensor::from({0.5, -2.0, 3.0, 4.0}, {4});
+  const Tensor updates = Tensor::from({1.5, -1.0, -2.5}, {3});
+  const Tensor indices = Tensor::from<int32_t>({0, 1, 1}, {3, 1});
+  for (const char* const reduction : {"add", "mul", "min", "max"}) {
+    expect_gradient(
+        [&](const Tensor& x) { return K::scatter_update(x, indices, updates, reduction); }, inputs);
+    expect_gradient(
+        [&](const Tensor& u) { return K::scatter_update(inputs, indices, u, reduction); }, updates);
+  }
+  GradientTape tape;
+  const Tensor ones = Tensor::from({1.0, 1.0, 1.0}, {3});
+  tape.watch(ones);
+  const Tensor y = K::scatter_update(Tensor::from({1.0}, {1}), Tensor::zeros({3, 1}, DType::kInt32),
+                                     ones, "max");
+  EXPECT_THAT(tape.input_gradient(ops::sum(y), {ones})[0].dense().to_vector<double>(),
+              ElementsAre(0.25, 0.25, 0.25));  // the input shares, too
+}
+
+// Square, wide and tall matrices, and a batch; all of them exchange rows.
+TEST(KerasOpsCoreTest, LuFactorHasAGradientForMatricesOfAnyShape) {
+  const auto lu = [](const Tensor& m) { return K::lu_factor(m).first; };
+  const Tensor square = Tensor::from({0.3, 2.0, -0.4, 1.5, 0.7, 0.2, -2.5, 0.4, 0.9}, {3, 3});
+  EXPECT_EQ(K::lu_factor(square).second.to_vector<int32_t>(), (std::vector<int32_t>{2, 2, 2}));
+  expect_gradient(lu, square);
+  const std::vector<double> values = {0.3, 2.0, -0.4, 1.5, 0.7, 0.2, -2.5, 0.4};
+  expect_gradient(lu, Tensor::from(values, {2, 4}));
+  expect_gradient(lu, Tensor::from(values, {4, 2}));
+  expect_gradient(lu, Tensor::from(values, {2, 2, 2}));
+  expect_gradient(lu, Tensor::from({1.5, 0.7, 0.2}, {1, 3}));
+  expect_gradient(lu, Tensor::from({0.7, 1.5, 0.2}, {3, 1}));
+}
+
 TEST(KerasOpsCoreTest, SymbolicTensorsGetSpecs) {
   const Tensor x = Tensor::symbolic({.shape = {kUnknown, 3}, .dtype = DType::kInt32});
   const NoGraphScope scope;

@@ -1,5 +1,7 @@
 #include <keel/framework/config/config.h>
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,12 +98,55 @@ struct PointOptions {
   int64_t x = 1;
   double y = 2.0;
   std::string name = "p";
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("x", self.x);
     field("y", self.y);
     field("name", self.name);
   }
 };
+
+// Options whose `fields` lack a member, with and without saying so.
+struct ForgetfulOptions {
+  std::optional<double> rate = {};
+  std::vector<Shape> shapes = {};
+  std::function<double(int64_t)> schedule = {};
+  std::string name = {};
+  static constexpr void fields(auto& self, auto&& field) {
+    field("rate", self.rate);
+    field("shapes", self.shapes);
+    field("name", self.name);
+  }
+};
+struct FunctionOptions {
+  std::optional<double> rate = {};
+  std::function<double(int64_t)> schedule = {};
+  static constexpr const char* kUnsaved[] = {"schedule"};  // a function
+  static constexpr void fields(auto& self, auto&& field) { field("rate", self.rate); }
+};
+// These cannot be counted, and are not checked.
+struct DerivedOptions : PointOptions {
+  bool flag = false;
+};
+struct RuntimeOptions {
+  int64_t x = 1, y = 2;
+  static void fields(auto& self, auto&& field) { field("x", self.x); }
+};
+
+// to_config() and from_config() of ForgetfulOptions do not compile. The message names the struct:
+//   static assertion failed due to requirement 'kFieldsListAllMembers<ForgetfulOptions>'
+TEST(ConfigTest, AMemberThatTheFieldsDoNotListIsACompileTimeError) {
+  using config_internal::CountableFields;
+  using config_internal::kFieldsListAllMembers;
+  static_assert(kFieldsListAllMembers<PointOptions>);
+  static_assert(CountableFields<ForgetfulOptions>);
+  static_assert(config_internal::member_count<ForgetfulOptions>() == 4);
+  static_assert(!kFieldsListAllMembers<ForgetfulOptions>);
+  static_assert(kFieldsListAllMembers<FunctionOptions>);
+  static_assert(!CountableFields<DerivedOptions>);
+  static_assert(!CountableFields<RuntimeOptions>);
+  EXPECT_EQ(to_config(FunctionOptions{.rate = 0.5}), Config::dict({{"rate", 0.5}}));
+  EXPECT_EQ(to_config(RuntimeOptions{.x = 3}), Config::dict({{"x", 3}}));
+}
 
 TEST(ConfigTest, OptionsRoundTripThroughTheirConfig) {
   const Config config = to_config(PointOptions{.x = 5, .name = "q"});

@@ -18,7 +18,7 @@ struct Shape2D {
 
 struct SquareOptions {
   double side = 1;
-  static void fields(auto& self, auto&& field) { field("side", self.side); }
+  static constexpr void fields(auto& self, auto&& field) { field("side", self.side); }
 };
 struct Square final : Shape2D {
   static constexpr char kClassName[] = "Square";

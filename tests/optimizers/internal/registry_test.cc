@@ -21,7 +21,7 @@ struct PlainOptions {
   LearningRate learning_rate = 0.5;
   double weight_decay = 0;
   std::string name = {};
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("learning_rate", self.learning_rate);
     field("weight_decay", self.weight_decay);
     field("name", self.name);
@@ -109,8 +109,9 @@ TEST(OptimizersTest, OptionsOfAllClassesRoundTrip) {
                                                                {"loss_scale_factor", 2.0},
                                                                {"gradient_accumulation_steps", 4}};
   for (const std::string& name : optimizers::optimizer_registry().class_names()) {
-    // LossScaleOptimizer has the options of its inner optimizer.
+    // These have the options of other optimizers.
     if (name == PlainRMSprop::kClassName || name == "LossScaleOptimizer") continue;
+    if (name == "MultiOptimizer") continue;
     for (const auto& [key, value] : options) {
       Config config = optimizers::get(name)->get_config();
       ASSERT_NE(config.find(key), nullptr) << name << ", " << key;

@@ -207,7 +207,7 @@ TEST(SchedulesTest, RejectUnknownClassesAndKeys) {
 
 struct HalvingOptions {
   double first = 1;
-  static void fields(auto& self, auto&& field) { field("first", self.first); }
+  static constexpr void fields(auto& self, auto&& field) { field("first", self.first); }
 };
 class Halving final : public LearningRateSchedule {
  public:

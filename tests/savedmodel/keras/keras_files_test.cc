@@ -290,7 +290,7 @@ struct NestedDenseOptions {
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     base_fields(self, field);
     field("num", self.num);
   }

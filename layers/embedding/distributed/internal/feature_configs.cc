@@ -17,7 +17,7 @@ struct FeatureFields {
   int64_t table = 0;
   Shape input_shape = {}, output_shape = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("table", self.table);
     field("input_shape", self.input_shape);

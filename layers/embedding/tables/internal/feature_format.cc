@@ -19,7 +19,7 @@ struct TableFields {
   double l2 = 0, max_norm = 0;
   bool trainable = true;
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("vocabulary_size", self.vocabulary_size);
     field("dim", self.dim);
@@ -44,7 +44,7 @@ struct FeatureFields {
   std::string name = {};
   IdPolicy id_policy = {};
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("table", self.table);
     field("max_sequence_length", self.max_sequence_length);
     field("output_shape", self.output_shape);

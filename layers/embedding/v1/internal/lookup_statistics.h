@@ -28,7 +28,7 @@ struct ProfileKey {
   std::string sharding_strategy = "div";  // or "mod"
   int64_t task_count = 1;                 // hosts
 
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("table_name", self.table_name);
     field("num_features", self.num_features);
     field("vocabulary_size", self.vocabulary_size);
@@ -48,7 +48,7 @@ std::string profile_file_name(const ProfileKey& key);
 struct HotRow {
   int64_t id = 0;
   int64_t count = 0;
-  static void fields(auto& self, auto&& field) {
+  static constexpr void fields(auto& self, auto&& field) {
     field("id", self.id);
     field("count", self.count);
   }

@@ -154,7 +154,7 @@ struct DoubleOptions {
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
-  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+  static constexpr void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
 class DoubleLayer final : public TensorLayer {

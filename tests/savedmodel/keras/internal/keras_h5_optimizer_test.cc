@@ -2,16 +2,19 @@
 // savedmodel/keras/internal/keras_compile.cc.
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/optimizers/optimizer.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/multi_optimizer.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
 
@@ -122,6 +125,50 @@ TEST(KerasH5OptimizerTest, StateOfEveryOptimizerRoundTripsThroughCheckpoints) {
     train(same, 3);
     EXPECT_EQ(state_of(same), state_of(model)) << kind.class_name;
   }
+}
+
+// Trains the kernel by Adam and the bias by Nadam, which has a shared slot.
+ModelHandle with_two_optimizers() {
+  const Sequential model = mlp();
+  model->compile({.optimizer = optimizers::MultiOptimizer(
+                      {.optimizer_map = OptimizerMap(
+                           optimizers::Nadam({.learning_rate = 0.02}),
+                           {{"one/kernel", optimizers::Adam({.learning_rate = 0.05})}})}),
+                  .loss = "mse"});
+  return model;
+}
+
+TEST(KerasH5OptimizerTest, StateOfSeveralOptimizersRoundTripsThroughArchivesAndCheckpoints) {
+  const TemporaryFolder folder;
+  const ModelHandle model = with_two_optimizers(), restored = with_two_optimizers();
+  train(model, 3);
+  model->optimizer()->optimizers()[1]->set_learning_rate(0.25);
+  save_model(model, folder / "a.keras", {.include_optimizer = true});
+  const ModelHandle loaded = load_model(folder / "a.keras", {.compile = true});
+  EXPECT_EQ(to_json(loaded->optimizer()->get_config()), to_json(model->optimizer()->get_config()));
+  const auto checkpoint = [](const ModelHandle& of) {
+    return Checkpoint({.model = of, .optimizers = {{"both", {kAdopt, of->optimizer()}}}});
+  };
+  checkpoint(model).write(folder / "a", 3);
+  checkpoint(restored).restore(folder / "a").assert_consumed();
+  for (const ModelHandle& same : {loaded, restored}) {
+    EXPECT_EQ(state_of(same), state_of(model));
+    EXPECT_EQ(same->optimizer()->iterations(), 3);
+    EXPECT_EQ(same->optimizer()->optimizers()[1]->learning_rate(), 0.25);
+  }
+  for (const ModelHandle& one : {model, loaded, restored}) train(one, 3);
+  for (const ModelHandle& same : {loaded, restored}) EXPECT_EQ(state_of(same), state_of(model));
+}
+
+TEST(KerasH5OptimizerTest, FilesOfKeras2CannotHoldSeveralOptimizers) {
+  const TemporaryFolder folder;
+  const ModelHandle model = with_two_optimizers();
+  train(model, 1);
+  EXPECT_THAT(testing_support::message_of<NotImplementedError>(
+                  [&] { save_model(model, folder / "a.h5", {.include_optimizer = true}); }),
+              testing::HasSubstr("save a .keras file, or set include_optimizer to false"));
+  save_model(model, folder / "a.h5", {.include_optimizer = false});
+  EXPECT_EQ(load_model(folder / "a.h5", {.compile = false})->weights().size(), 2U);
 }
 
 Names names_of(const Kind& kind) {
