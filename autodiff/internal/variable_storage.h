@@ -29,9 +29,10 @@ class DeferredRows {
 // which may throw and changes nothing, commit_update() and finish_update(). Not thread-safe.
 class KeyedRows : public DeferredRows {
  public:
-  // The rows of an update. Row i of the gradient changes row rows.ids[i] of the memory.
+  // The rows of an update, by gradient. Row i of gradient g changes row rows[g].ids[i] of the
+  // memory.
   struct Update {
-    IndexedSlices rows;
+    std::vector<IndexedSlices> rows = {};
     void* values = nullptr;         // row 0
     std::vector<void*> slots = {};  // row 0 of each slot
     int64_t row_step = 0;           // elements from one row to the next
@@ -39,11 +40,12 @@ class KeyedRows : public DeferredRows {
 
   // Gives each row these slots. Slots of the same names keep their values.
   virtual void set_slots(const std::vector<Slot>& slots) = 0;
-  // Counts and admits keys on paper. Throws RuntimeError if the table is full, and for a gradient
-  // that does not belong to a lookup since the last update.
-  virtual void plan_update(const IndexedSlices& gradient) = 0;
-  // Counts and admits keys. If `all_rows` is true, the result has all rows of the table, with
-  // gradient 0 for those that the gradient does not name.
+  // Counts and admits keys on paper. `gradients` are those of the replicas, in their order, without
+  // those that are absent. Throws RuntimeError if the table is full, and for a gradient that does
+  // not belong to a lookup since the last update.
+  virtual void plan_update(std::vector<IndexedSlices> gradients) = 0;
+  // Counts and admits keys. If `all_rows` is true, the rows of the first gradient are all rows of
+  // the table, with gradient 0 for those that it does not name.
   virtual Update commit_update(bool all_rows) = 0;
   // Evicts keys.
   virtual void finish_update() = 0;

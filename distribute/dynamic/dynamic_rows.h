@@ -38,7 +38,7 @@ enum class EvictionReason { kTtl, kNorm, kCapacity, kPruned, kErased };
 struct EvictedRows {
   Tensor keys;                          // int64 or string [n]
   Tensor rows;                          // float32 [n, dim]
-  std::map<std::string, Tensor> slots;  // by name, float32 [n, dim]
+  std::map<std::string, Tensor> slots;  // by name, float32 [n, dim] or one value per row: [n, 1]
   std::vector<int64_t> counts;          // by row
   std::vector<EvictionReason> reasons;  // by row
 };
@@ -49,7 +49,7 @@ using EvictionCallback = std::function<void(const EvictedRows&)>;
 struct DynamicTableState {
   Tensor keys;                          // int64 or string [n]
   Tensor rows;                          // float32 [n, dim]
-  std::map<std::string, Tensor> slots;  // by name, float32 [n, dim]
+  std::map<std::string, Tensor> slots;  // by name, float32 [n, dim] or one value per row: [n, 1]
   Tensor count;                         // int64 [n]; for this and the next two see DynamicKeyInfo
   Tensor last;                          // int64 [n]
   Tensor born;                          // int64 [n]
@@ -58,7 +58,7 @@ struct DynamicTableState {
   Tensor pending_last;                  // int64 [m]: the times of their last occurrences
   std::vector<uint8_t> sketch = {};     // its cells; empty without a sketch
   Tensor fallback;                      // float32 [k, dim]
-  std::map<std::string, Tensor> fallback_slots;  // by name, float32 [k, dim]
+  std::map<std::string, Tensor> fallback_slots;  // by name, float32 [k, dim] or [k, 1]
   DynamicTableStatistics statistics = {};        // all counters
   int64_t clock = 0;                             // the user clock
   RandomStream stream = {};                      // from which initial rows are drawn

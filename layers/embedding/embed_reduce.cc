@@ -4,12 +4,15 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/layers/embedding/internal/id_rows_plan.h>
 #include <keel/layers/embedding/tables/internal/dynamic_embeddings.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/internal/position_pool.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/serving/steps/internal/serving_keys.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {
@@ -180,6 +183,21 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& embedded, const Tensor& w
   const Tensor squares = ops::sum(ops::square(w), {1});
   const Tensor absent = ops::cast(ops::equal(squares, Tensor::zeros({}, dtype())), dtype());
   return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);
+}
+
+std::optional<PlanValues> EmbedReduceLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const bool is_pair = inputs.is_sequence() && inputs.items().size() == 2;
+  if (dynamic_ == nullptr || !(inputs.is_leaf() || is_pair)) return {};
+  const NoGradient pause;
+  const DynamicTable rows = dynamic_->table();
+  const auto out = plan_id_rows(
+      planner, {.caller = "EmbedReduce " + name(),
+                .keys = std::make_shared<const ServingKeys>(rows.state(), rows.options()),
+                .ids = is_pair ? inputs[0].leaf() : inputs.leaf(),
+                .weights = is_pair ? std::optional(inputs[1].leaf()) : std::nullopt,
+                .combiner = options_.combiner});
+  if (!out) return {};
+  return *out;
 }
 
 DynamicTable EmbedReduceLayer::dynamic_table() const {

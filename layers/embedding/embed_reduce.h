@@ -105,6 +105,8 @@ class EmbedReduceLayer : public Layer, public DynamicTableOwner {
   std::vector<std::string> training_notices() const override;  // reports the table
   std::vector<StateEntry> state_entries() const override;      // Returns the table.
   Config get_config() const override;                          // Returns the options.
+  // Adds the lookup of a table with dynamic ids to a serving plan.
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
 
  private:
   void build_weights(const Specs& inputs) override;

@@ -311,6 +311,7 @@ namespace {
 // Returns true if a plan can look up the feature. Otherwise the plan calls the layer.
 bool can_plan(const FeatureConfig& feature, Layout layout) {
   const bool is_dense = layout == Layout::kDense;
+  if (feature.table->dynamic) return is_dense || !feature.output_shape;
   const bool sparse_error =
       layout == Layout::kSparse && feature.id_policy.kind == IdPolicy::Kind::kError;
   const bool counts = feature.id_policy.kind == IdPolicy::Kind::kIgnore ||
@@ -349,8 +350,14 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
     if (feature.table->combiner == "max" && layout != Layout::kDense) return {};
     const int t = tables_.find(feature.table);
     std::shared_ptr<const ServingKeys> of_table;
+    InvalidKeys invalid_keys = InvalidKeys::kAccept;
+    std::function<void(int64_t)> count_dropped;
     if (feature.table->dynamic) {
-      if (feature.id_policy.kind != IdPolicy::Kind::kDefault) return {};
+      if (feature.id_policy.kind == IdPolicy::Kind::kError) invalid_keys = InvalidKeys::kReject;
+      if (feature.id_policy.kind == IdPolicy::Kind::kIgnore) {
+        invalid_keys = InvalidKeys::kDrop;
+        count_dropped = [backend = backend_, f](int64_t n) { backend->count_dropped(f, n); };
+      }
       of_table = keys[t];
       if (of_table == nullptr) {
         of_table = std::make_shared<const ServingKeys>(backend_->keyed_table(t, true).state(),
@@ -368,7 +375,12 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
          .prunes = of_table == nullptr && layout == Layout::kSparse &&
                    *rules == LookupRules::kHost && feature.validate_weights_and_indices,
          .int8 = nullptr,
-         .keys = of_table});
+         .keys = of_table,
+         .invalid_keys = invalid_keys,
+         .count_dropped = std::move(count_dropped),
+         .sequence_length = of_table != nullptr && is_sequence(feature, planner.spec(ids))
+                                ? feature.max_sequence_length
+                                : 0});
     if (!found) return {};
     out.push_back(*found);
   }

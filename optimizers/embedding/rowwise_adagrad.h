@@ -13,8 +13,8 @@ namespace keel::tpu {
 // summed over the batch:
 //   a += mean(g^2);  w -= lr g / (sqrt(a) + epsilon)
 // This is the exact row-wise Adagrad of FBGEMM and TorchRec. The slot is named "accumulators" and
-// has the shape [vocabulary_size, 1]. In a DistributedEmbedding, a table with this optimizer is not
-// stacked. Tables with dynamic ids do not support it (NotImplementedError).
+// has the shape [vocabulary_size, 1], with dynamic ids [size, 1]. In a DistributedEmbedding, a
+// table with this optimizer is not stacked.
 struct RowwiseAdagrad {
   LearningRate learning_rate = 0.01;
   double initial_accumulator_value = 0;  // >= 0

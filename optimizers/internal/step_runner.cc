@@ -148,9 +148,11 @@ void StepRunner::check_keyed(const std::vector<Variable>& variables) const {
     if (keyed_rows_of(variable) == nullptr) continue;
     const std::string caller = class_name_ + ".apply_gradients";
     keel::check_keyed(caller, plan_after(0, 0), *rule_, variable);
-    if (Strategy::current().num_replicas_in_sync() == 1) continue;
-    throw NotImplementedError(caller, ": several replicas do not train ", variable.path(),
-                              ", a table with dynamic ids; use a TPUStrategy with an engine");
+    const Strategy& strategy = Strategy::current();
+    if (strategy.num_replicas_in_sync() == strategy.num_local_replicas()) continue;
+    throw NotImplementedError(caller, ": several processes do not train ", variable.path(),
+                              ", a table with dynamic ids that is a variable; use a layer whose "
+                              "tables are in an engine, such as TPUEmbedding");
   }
 }
 
@@ -240,17 +242,16 @@ void StepRunner::apply_local(const std::vector<Gradient>& gradients,
   const double rate = updates_after(calls_before) ? learning_rate_(calls_before) : 0;
   StepPlan plan = plan_after(calls_before, rate);
   Sorted all = sorted(plan, gradients, variables, forms);
-  KeyedUpdates keyed(*rule_, gradients, variables);
+  const std::vector<Gradient>* const own = &gradients;
+  KeyedUpdates keyed(*rule_, {&own, 1}, variables);
   prepare(all.updated, all.touched);
   pack_lazy_rows(all.updated);
   const std::vector<double> shared = shared_values(plan);
   plan.step.shared = shared;
   complete(all.updated);
   const size_t others = all.updated.size();
-  keyed.commit(all.updated, [&](const Variable& v) { return steps_whole_table(v); });
-  for (size_t i = others; i < all.updated.size(); ++i) {
-    all.updated[i].weight_decay = weight_decay_of(all.updated[i].variable);
-  }
+  keyed.commit([&](const Variable& v) { return steps_whole_table(v); });
+  append_keyed(keyed, 0, all.updated);
   step_local(plan, *rule_, all.updated);
   all.updated.resize(others);
   finish(plan, all.updated, all.averaged);
@@ -274,7 +275,9 @@ class ReplicatedStep {
         agree_on_step(communicator_, runner_.proposal(gradients_, variables_), variables_,
                       [&](const StepAgreement& agreed) { as_leader([&] { begin(agreed); }); });
     check(agreement);
-    if (!variables_.empty()) step(agreement, nullptr);
+    if (variables_.empty()) return;
+    if (updates_keyed(agreement)) commit_keyed();
+    step(agreement, nullptr);
   }
 
  private:
@@ -310,10 +313,44 @@ class ReplicatedStep {
       }
       runner_.pack_lazy_rows(all.updated);
     }
-    if (!all.updated.empty()) return;
+    if (!all.updated.empty() || updates_keyed(agreed)) return;
     const std::vector<double> shared = runner_.shared_values(plan);
     plan.step.shared = shared;
     runner_.finish(plan, all.updated, all.averaged);
+  }
+
+  bool updates_keyed(const StepAgreement& agreed) const {
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      if (agreed.forms[i] != GradientKind::kNone && keyed_rows_of(variables_[i]) != nullptr)
+        return true;
+    }
+    return false;
+  }
+
+  // One replica admits the keys of all. The replicas of a process pass each other the addresses of
+  // their gradients, which exist until the end of the step.
+  void commit_keyed() const {
+    const std::vector<Gradient>* const own = &gradients_;
+    communicator_.local_gather(
+        std::as_bytes(std::span(&own, 1)), "tables with dynamic ids",
+        [&](std::span<const Bytes> messages) { as_leader([&] { commit_keyed_of(messages); }); });
+  }
+
+  void commit_keyed_of(std::span<const Bytes> messages) const {
+    std::vector<const std::vector<Gradient>*> gradients;
+    for (const Bytes& message : messages) {
+      gradients.push_back(distribute::as_elements<const std::vector<Gradient>*>(message)[0]);
+    }
+    runner_.keyed_.reset();
+    KeyedUpdates keyed(*runner_.rule_, gradients, variables_);
+    keyed.commit([&](const Variable& v) { return runner_.steps_whole_table(v); });
+    runner_.keyed_ = std::move(keyed);
+  }
+
+  // Ends the step in one replica of each process.
+  void finish(const StepPlan& plan, const Sorted& all) const {
+    runner_.finish(plan, all.updated, all.averaged);
+    if (const auto keyed = std::exchange(runner_.keyed_, std::nullopt)) keyed->finish();
   }
 
   // Returns false if the attachment is not accepted.
@@ -321,13 +358,15 @@ class ReplicatedStep {
     check_any_gradient(caller_, agreement.forms, variables_);
     StepPlan plan = runner_.plan_after(agreement.calls, agreement.learning_rate);
     Sorted all = sorted(plan, gradients_, variables_, agreement.forms);
-    if (all.updated.empty()) return true;
+    const bool keyed = updates_keyed(agreement);
+    if (all.updated.empty() && !keyed) return true;
     const std::vector<double> shared = runner_.shared_values(plan);
     plan.step.shared = shared;
     runner_.complete(all.updated);
+    if (keyed) runner_.append_keyed(*runner_.keyed_, context_.local_replica, all.updated);
     return step_replicated(
         communicator_, plan, *runner_.rule_, all.updated,
-        [&] { as_leader([&] { runner_.finish(plan, all.updated, all.averaged); }); }, attachment);
+        [&] { as_leader([&] { finish(plan, all); }); }, attachment);
   }
 
   // The replicas of each process agree first. If they predict what all processes will agree on, the
@@ -400,6 +439,15 @@ class ReplicatedStep {
   const std::vector<Variable>& variables_;
   Communicator& communicator_ = Strategy::current().communicator();
 };
+
+void StepRunner::append_keyed(const KeyedUpdates& keyed, size_t replica,
+                              std::vector<StepVariable>& variables) const {
+  const size_t others = variables.size();
+  keyed.append(replica, variables);
+  for (size_t i = others; i < variables.size(); ++i) {
+    variables[i].weight_decay = weight_decay_of(variables[i].variable);
+  }
+}
 
 void StepRunner::apply_replicated(const std::vector<Gradient>& gradients,
                                   const std::vector<Variable>& variables) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <keel/optimizers/optimizer_options.h>
 #include <keel/optimizers/step/decay_exceptions.h>
+#include <keel/optimizers/step/keyed_updates.h>
 #include <keel/optimizers/step/lazy_table.h>
 #include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/optimizers/step/optimizer_step.h>
@@ -45,6 +47,8 @@ class StepRunner {
   StepProposal proposal(const std::vector<Gradient>& gradients,
                         const std::vector<Variable>& variables);
   void complete(std::vector<StepVariable>& variables) const;
+  void append_keyed(const KeyedUpdates& keyed, size_t replica,
+                    std::vector<StepVariable>& variables) const;
   bool updates_after(int64_t calls) const;  // false: the call only accumulates
   StepPlan plan_after(int64_t calls, double learning_rate) const;
   double weight_decay_of(const Variable& variable) const;
@@ -73,6 +77,8 @@ class StepRunner {
   const std::shared_ptr<LazyTables> lazy_;  // null unless lazy_rows
   DecayExceptions decay_exceptions_;
   StepMemory step_memory_;
+  // Of the current step of several replicas. One of them sets it between barriers.
+  std::optional<KeyedUpdates> keyed_;
 };
 
 }  // namespace keel

@@ -22,33 +22,51 @@ void check_keyed(const std::string& caller, const StepPlan& plan, const UpdateRu
   }
 }
 
-KeyedUpdates::KeyedUpdates(const UpdateRule& rule, const std::vector<Gradient>& gradients,
+KeyedUpdates::KeyedUpdates(const UpdateRule& rule,
+                           std::span<const std::vector<Gradient>* const> gradients,
                            const std::vector<Variable>& variables) {
   for (size_t i = 0; i < variables.size(); ++i) {
     KeyedRows* const rows = keyed_rows_of(variables[i]);
-    if (rows == nullptr || !gradients[i]) continue;
+    if (rows == nullptr) continue;
+    Table table = {.variable = variables[i], .numbers = {}};
+    std::vector<IndexedSlices> present;
+    for (const std::vector<Gradient>* const of_replica : gradients) {
+      const Gradient& gradient = (*of_replica)[i];
+      table.numbers.push_back(gradient ? static_cast<int>(present.size()) : -1);
+      if (gradient) present.push_back(gradient.slices());
+    }
+    if (present.empty()) continue;
     rows->set_slots(rule.slots());
-    rows->plan_update(gradients[i].slices());
-    variables_.push_back(variables[i]);
+    rows->plan_update(std::move(present));
+    tables_.push_back(std::move(table));
   }
 }
 
-StepVariable KeyedUpdates::committed(const Variable& variable, bool all_rows) {
-  KeyedRows::Update update = keyed_rows_of(variable)->commit_update(all_rows);
-  return {
-      .variable = variable,
-      .gradient = std::move(update.rows),
-      .form = GradientKind::kRows,
-      .memory = {
-          .values = update.values, .slots = std::move(update.slots), .row_step = update.row_step}};
+void KeyedUpdates::commit(Table& table, bool all_rows) {
+  table.all_rows = all_rows;
+  table.update = keyed_rows_of(table.variable)->commit_update(all_rows);
+}
+
+void KeyedUpdates::append(size_t replica, std::vector<StepVariable>& updated) const {
+  for (const Table& table : tables_) {
+    const int number = table.numbers[replica];
+    updated.push_back({.variable = table.variable,
+                       .gradient = number < 0 ? Gradient() : Gradient(table.update.rows[number]),
+                       .form = GradientKind::kRows,
+                       .memory = {.values = table.update.values,
+                                  .slots = table.update.slots,
+                                  .row_step = table.update.row_step,
+                                  .regularization = table.variable.row_regularization()},
+                       .sums_as_dense = table.all_rows});
+  }
 }
 
 // All tables end their updates, even if a callback of one of them throws.
 void KeyedUpdates::finish() const {
   std::exception_ptr error;
-  for (const Variable& variable : variables_) {
+  for (const Table& table : tables_) {
     try {
-      keyed_rows_of(variable)->finish_update();
+      keyed_rows_of(table.variable)->finish_update();
     } catch (...) {
       if (error == nullptr) error = std::current_exception();
     }

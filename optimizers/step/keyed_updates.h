@@ -1,6 +1,7 @@
 // KeyedUpdates: the part of an optimizer step that concerns tables with dynamic ids.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,29 +21,35 @@ inline KeyedRows* keyed_rows_of(const Variable& variable) {
 void check_keyed(const std::string& caller, const StepPlan& plan, const UpdateRule& rule,
                  const Variable& variable);
 
-// The updates of the tables with dynamic ids that have a gradient. Call the functions in their
-// order.
+// The updates of the tables with dynamic ids that have a gradient in some replica. Call the
+// functions in their order. Any number of replicas may call append() concurrently.
 class KeyedUpdates {
  public:
-  // Gives the tables the slots of the rule and plans their updates. Throws RuntimeError, before any
-  // value has changed, if a table is full.
-  KeyedUpdates(const UpdateRule& rule, const std::vector<Gradient>& gradients,
+  // Gives the tables the slots of the rule and plans their updates. `gradients` are those of the
+  // replicas, in their order. Throws RuntimeError, before any value has changed, if a table is
+  // full.
+  KeyedUpdates(const UpdateRule& rule, std::span<const std::vector<Gradient>* const> gradients,
                const std::vector<Variable>& variables);
-  // Admits keys and appends the tables to the variables of the step. `moves_all_rows(variable)` is
-  // true if the step changes rows without a gradient.
+  // Admits keys. `moves_all_rows(variable)` is true if the step changes rows without a gradient.
   template <class MovesAllRows>
-  void commit(std::vector<StepVariable>& updated, const MovesAllRows& moves_all_rows) {
-    for (const Variable& variable : variables_) {
-      updated.push_back(committed(variable, moves_all_rows(variable)));
-    }
+  void commit(const MovesAllRows& moves_all_rows) {
+    for (Table& table : tables_) commit(table, moves_all_rows(table.variable));
   }
+  // Appends the tables to the variables that a replica passes to the step.
+  void append(size_t replica, std::vector<StepVariable>& updated) const;
   // Evicts keys.
   void finish() const;
 
  private:
-  static StepVariable committed(const Variable& variable, bool all_rows);
+  struct Table {
+    Variable variable;
+    std::vector<int> numbers;  // by replica: the number of its gradient in `update`, or -1
+    bool all_rows = false;
+    KeyedRows::Update update = {};
+  };
+  static void commit(Table& table, bool all_rows);
 
-  std::vector<Variable> variables_;
+  std::vector<Table> tables_;
 };
 
 }  // namespace keel

@@ -19,6 +19,8 @@ struct StepVariable {
   double weight_decay = 0;                   // 0: the variable does not decay
   VariableMemory memory = {};                // slots are in the order of OptimizerSlots::slots
   LazyTable* lazy = nullptr;                 // set if the step defers rows of this variable
+  // True: the sums of a kRows gradient have the bits that sums of dense gradients have.
+  bool sums_as_dense = false;
 };
 
 // Performs a step without communication.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <keel/distribute/internal/placement.h>
+#include <keel/optimizers/step/keyed_updates.h>
 
 namespace keel {
 namespace {
@@ -143,9 +144,13 @@ std::vector<std::byte> encode_proposal(const StepProposal& proposal,
   std::vector<Proposed> all;
   for (size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = variables[i];
+    // The shape of a table with dynamic ids is that of its last read.
+    const bool is_keyed = keyed_rows_of(v) != nullptr;
     all.push_back({.form = proposal.forms[i],
-                   .rows = v.shape().rank() == 0 ? 1 : v.shape()[0],
-                   .elements = v.shape().size(),
+                   .rows = v.shape().rank() == 0 ? 1
+                           : is_keyed            ? 0
+                                                 : v.shape()[0],
+                   .elements = is_keyed ? 0 : v.shape().size(),
                    .id = v.id(),
                    .path = hash_of_path(v),
                    .start = proposal.starts[i]});

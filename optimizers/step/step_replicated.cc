@@ -84,21 +84,30 @@ std::vector<int64_t> row_sizes(const PresentVariables& rows) {
 std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& plan,
                                   const PresentVariables& rows) {
   std::vector<SummedRows<float>> own;
-  std::vector<distribute::OutgoingRows> tables;
   bool any_lazy = false;
   for (const StepVariable* v : rows.variables) {
     own.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
                               : SummedRows<float>{});
     // A lazy table must get the bits that a dense gradient gives (LazyRows::kReplay).
-    if (v->lazy != nullptr) add_to_zeros<float>(own.back().values);
+    if (v->lazy != nullptr || v->sums_as_dense) add_to_zeros<float>(own.back().values);
     any_lazy = any_lazy || v->lazy != nullptr;
   }
-  for (size_t i = 0; i < own.size(); ++i) {
-    tables.push_back(
-        {.ids = own[i].ids, .values = own[i].values, .dim = row_size(rows.variables[i]->variable)});
+  std::vector<OwnedRows> out(rows.size());
+  for (const bool as_dense : {false, true}) {
+    std::vector<size_t> numbers;
+    std::vector<distribute::OutgoingRows> tables;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if ((any_lazy || rows.variables[i]->sums_as_dense) != as_dense) continue;
+      numbers.push_back(i);
+      tables.push_back({.ids = own[i].ids,
+                        .values = own[i].values,
+                        .dim = row_size(rows.variables[i]->variable)});
+    }
+    if (tables.empty()) continue;
+    std::vector<OwnedRows> sums = as_dense ? sum_rows_as_dense(communicator, tables)
+                                           : distribute::sum_rows_to_owners(communicator, tables);
+    for (size_t i = 0; i < numbers.size(); ++i) out[numbers[i]] = std::move(sums[i]);
   }
-  std::vector<OwnedRows> out = any_lazy ? sum_rows_as_dense(communicator, tables)
-                                        : distribute::sum_rows_to_owners(communicator, tables);
   for (OwnedRows& table : out) unscale<float>(plan, table.values);
   return out;
 }

@@ -1,10 +1,12 @@
 #include <keel/savedmodel/keras/for_keras.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
+#include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/internal/node_results.h>
@@ -53,6 +55,10 @@ class Rewriter {
     if (const auto* const embedding = dynamic_cast<const EmbeddingLayer*>(layer);
         embedding != nullptr && !embedding->dynamic_tables().empty()) {
       return add_dynamic_embedding(node, *embedding);
+    }
+    if (const auto* const reduce = dynamic_cast<const EmbedReduceLayer*>(layer);
+        reduce != nullptr && !reduce->dynamic_tables().empty()) {
+      return add_dynamic_reduce(node, *reduce);
     }
     if (layer != nullptr && has_keras_form(*layer)) {
       return results_.add(node, Tensors(interactions_.rewrite(*layer, replaced(node.inputs))));
@@ -106,9 +112,9 @@ class Rewriter {
     });
   }
 
-  // One feature of a TPUEmbedding in the graph.
+  // One feature of a TPUEmbedding in the graph, or one call of an EmbedReduce with dynamic ids.
   struct Feature {
-    const TPUEmbeddingLayer& layer;
+    const Layer& layer;
     std::string path;
     FeatureConfig config;
     TensorLike ids;
@@ -118,8 +124,15 @@ class Rewriter {
 
   template <class... Args>
   [[noreturn]] static void refuse(const Feature& feature, const Args&... why) {
-    throw ValueError("save_model for Keras: TPUEmbedding '", feature.layer.name(), "', feature '",
-                     feature.path, "': ", why...);
+    throw ValueError(where(feature), why...);
+  }
+
+  static std::string where(const Feature& feature) {
+    if (dynamic_cast<const EmbedReduceLayer*>(&feature.layer) != nullptr) {
+      return str("save_model for Keras: EmbedReduce '", feature.layer.name(), "': ");
+    }
+    return str("save_model for Keras: TPUEmbedding '", feature.layer.name(), "', feature '",
+               feature.path, "': ");
   }
 
   void add_embedding(const GraphNode& node) {
@@ -148,15 +161,21 @@ class Rewriter {
   }
 
   Tensor look_up(const Feature& feature) {
-    const auto& dynamic = feature.config.table->dynamic;
     const bool is_pooled =
         feature.ids.layout() != Layout::kDense && feature.config.max_sequence_length == 0;
-    if (dynamic && dynamic->not_admitted.kind == NotAdmitted::Kind::kIgnore && is_pooled &&
-        feature.config.table->combiner != "sum") {
-      refuse(feature, "NotAdmitted::ignore() leaves ids out of the divisor of combiner ",
-             feature.config.table->combiner, ", which Keras cannot express; use zero()");
-    }
+    if (is_pooled) check_left_out(feature);
     return feature.ids.layout() == Layout::kDense ? look_up_dense(feature) : pool(feature);
+  }
+
+  // Throws ValueError if ids that are left out change the divisor of a pooled feature.
+  static void check_left_out(const Feature& feature) {
+    const auto& dynamic = feature.config.table->dynamic;
+    if (!dynamic || dynamic->not_admitted.kind != NotAdmitted::Kind::kIgnore ||
+        feature.config.table->combiner == "sum") {
+      return;
+    }
+    refuse(feature, "NotAdmitted::ignore() leaves ids out of the divisor of combiner ",
+           feature.config.table->combiner, ", which Keras cannot express; use zero()");
   }
 
   Tensor look_up_dense(const Feature& feature) {
@@ -325,11 +344,53 @@ class Rewriter {
   Tensor rows_of(const Feature& feature, const Tensor& ids) {
     const Table& config = feature.config.table;
     if (!config->dynamic) return table(feature, ids)(ids);
-    const std::string where = str("save_model for Keras: TPUEmbedding '", feature.layer.name(),
-                                  "', feature '", feature.path, "': ");
-    const DynamicTable rows = feature.layer.dynamic_table(config);
-    return looked_up({.layer = feature.layer.name(), .name = config->name, .table = rows},
-                     {&feature.layer, config->name}, where, ids);
+    for (const NamedDynamicTable& table : dynamic_tables_of(feature.layer)) {
+      if (table.name != config->name) continue;
+      return looked_up(table, {&feature.layer, config->name}, where(feature), ids);
+    }
+    refuse(feature, "the layer has no table '", config->name, "'");
+  }
+
+  // Rewrites an EmbedReduce like a feature of a TPUEmbedding.
+  void add_dynamic_reduce(const GraphNode& node, const EmbedReduceLayer& layer) {
+    const bool weighted = !node.inputs.is_leaf();
+    const NamedDynamicTable rows = dynamic_tables_of(layer)[0];
+    const Table table = make_table({.dim = rows.table.dim(),
+                                    .combiner = layer.options().combiner,
+                                    .name = rows.name,
+                                    .dynamic = rows.table.options()});
+    Feature feature{.layer = layer,
+                    .path = "ids",
+                    .config = {.table = table},
+                    .ids = weighted ? node.inputs[0].leaf() : node.inputs.leaf(),
+                    .output = flatten(node.output_specs)[0].shape};
+    if (weighted) feature.weights = node.inputs[1].leaf();
+    if (feature.weights && feature.weights->layout() != feature.ids.layout()) {
+      refuse(feature, "its weights and ids have different layouts");
+    }
+    const bool is_dense = feature.ids.layout() == Layout::kDense;
+    if (is_dense && feature.weights) {
+      refuse(feature, "it has weights of dense ids; pass ragged or sparse ids");
+    }
+    const bool is_pooled = feature.ids.spec().shape.rank() == 2;
+    if (is_pooled) check_left_out(feature);
+    results_.add(node, Tensors(!is_dense   ? pool(feature)
+                               : is_pooled ? pool_dense(feature)
+                                           : look_up_dense(feature)));
+  }
+
+  // Pools the rows of dense ids [batch, n], all of which count. Keras has layers for means.
+  Tensor pool_dense(const Feature& feature) {
+    const Tensor ids = replaced(Tensors(feature.ids)).tensor();
+    const int64_t n = ids.shape()[1];
+    if (n == kUnknown) refuse(feature, "the number of its ids per row is not known");
+    const Tensor mean =
+        make("GlobalAveragePooling1D",
+             Config::dict({{"name", unique(feature, "mean")}}))(rows_of(feature, ids));
+    const std::string& combiner = feature.config.table->combiner;
+    if (combiner == "mean") return mean;
+    const auto count = static_cast<double>(n);
+    return rescaled(feature, "sum", mean, combiner == "sum" ? count : std::sqrt(count), 0);
   }
 
   void add_dynamic_embedding(const GraphNode& node, const EmbeddingLayer& layer) {
@@ -396,21 +457,22 @@ class Rewriter {
 
   // Returns the layer that holds a copy of the feature's table.
   LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
+    const auto& layer = static_cast<const TPUEmbeddingLayer&>(feature.layer);
     std::vector<Table> tables;
-    for (const FeatureConfig& config : flatten(feature.layer.feature_config())) {
+    for (const FeatureConfig& config : flatten(layer.feature_config())) {
       if (std::ranges::find(tables, config.table) == tables.end()) tables.push_back(config.table);
     }
     const size_t i = std::ranges::find(tables, feature.config.table) - tables.begin();
-    const auto it = tables_.find({&feature.layer, i});
+    const auto it = tables_.find({&layer, i});
     if (it != tables_.end()) return it->second;
-    const auto [own, values] = feature.layer.embedding_tables()[i];
+    const auto [own, values] = layer.embedding_tables()[i];
     const layers::Embedding made({.input_dim = own->vocabulary_size,
                                   .output_dim = own->dim,
-                                  .name = unique(feature.layer.name() + "_" + own->name),
-                                  .trainable = feature.layer.trainable()});
+                                  .name = unique(layer.name() + "_" + own->name),
+                                  .trainable = layer.trainable()});
     made->build(Specs(ids.spec()));
     made->embeddings().assign(values);
-    tables_.emplace(std::pair(&feature.layer, i), made);
+    tables_.emplace(std::pair(&layer, i), made);
     return made;
   }
 

@@ -9,6 +9,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/layers/embedding/distributed/distributed_embedding.h>
 
 #include "tests/conformance/case_fields.h"
 #include "tests/conformance/dynamic_case.h"
@@ -23,11 +24,22 @@ using Weights = Nest<std::optional<TensorLike>>;
 
 constexpr int kMostHosts = 3;
 
-// A distribution of the replicas; 0 hosts: variables.
+// A distribution of the replicas; 0 hosts: variables, in one replica with the samples of all, or
+// in several.
 struct Distribution {
   int hosts = 0, cores = 1;
   bool is_variable() const { return hosts == 0; }
+  // One replica has the samples of all.
+  bool is_joined() const { return is_variable() && cores == 1; }
 };
+
+// Layers whose tables are variables under a TPUStrategy have no sequences.
+bool has_sequences(const DynamicCase& of) {
+  for (const auto& [name, feature] : of.inputs["features"].entries()) {
+    if (feature.find("max_sequence_length") != nullptr) return true;
+  }
+  return false;
+}
 
 // Each process of a job needs a host. With `idle`, there may be more hosts than the case has
 // replicas; the other replicas then have no ids.
@@ -35,7 +47,10 @@ std::vector<Distribution> distributions_of(const DynamicCase& of, bool idle) {
   std::vector<Distribution> out;
   const std::string backend = of.inputs["backend"].string();
   const int processes = distribute::processes().size();
-  if (backend != "engine" && processes == 1) out.push_back({});
+  if (backend != "engine" && processes == 1) {
+    out.push_back({});
+    if (!has_sequences(of)) out.push_back({.cores = std::max(of.replicas, 2)});
+  }
   if (backend == "variable") return out;
   for (int hosts = processes; hosts <= (idle ? kMostHosts : of.replicas); ++hosts) {
     if (!idle && of.replicas % hosts != 0) continue;
@@ -45,44 +60,98 @@ std::vector<Distribution> distributions_of(const DynamicCase& of, bool idle) {
 }
 
 std::unique_ptr<Strategy> make_strategy(const Distribution& distribution) {
-  if (distribution.is_variable()) return std::make_unique<CPUStrategy>();
+  if (distribution.is_joined()) return std::make_unique<CPUStrategy>();
   return std::make_unique<TPUStrategy>(distribute::TPUStrategyOptions{
-      .num_hosts = distribution.hosts, .num_cores = distribution.cores});
+      .num_hosts = std::max(distribution.hosts, 1), .num_cores = distribution.cores});
 }
+
+// The layer of a case: TPUEmbedding, or, for variables in several replicas, DistributedEmbedding.
+class CaseLayer {
+ public:
+  CaseLayer(const DynamicCase& of, const Distribution& distribution,
+            const std::map<std::string, Table>& tables)
+      : tables_(tables) {
+    if (!distribution.is_variable() || distribution.is_joined()) {
+      tpu_.emplace(layers::TPUEmbedding({.feature_config = of.features(tables),
+                                         .pipeline_execution_with_tensor_core = of.pipelined}));
+      return;
+    }
+    std::map<std::string, keras_rs::Table> copies;
+    for (const auto& [name, table] : tables) {
+      copies[name] = keras_rs::make_table({.name = name,
+                                           .embedding_dim = table->dim,
+                                           .initializer = table->initializer,
+                                           .combiner = table->combiner,
+                                           .placement = "default_device",
+                                           .dynamic = table->dynamic});
+    }
+    Nest<keras_rs::FeatureConfig>::Dict features;
+    for (const auto& [name, feature] : of.inputs["features"].entries()) {
+      const keras_rs::Table& table = copies.at(feature["table"].string());
+      features.emplace(name,
+                       keras_rs::FeatureConfig{.name = name,
+                                               .table = table,
+                                               .input_shape = {kUnknown, kMostIds},
+                                               .output_shape = {kUnknown, table->embedding_dim}});
+    }
+    distributed_.emplace(layers::DistributedEmbedding({.feature_configs = features}));
+  }
+
+  void build(const Tensors& ids) const {
+    if (tpu_) {
+      (*tpu_)->build(specs_of(ids));
+    } else {
+      (*distributed_)->build(specs_of(ids));
+    }
+  }
+  Tensors look_up(const Tensors& ids, const Weights& weights) const {
+    if (tpu_) return (*tpu_)(ids, {.weights = weights});
+    return (*distributed_)(ids, {.weights = weights});
+  }
+  std::vector<Variable> trainable_variables() const {
+    return tpu_ ? (*tpu_)->trainable_variables() : (*distributed_)->trainable_variables();
+  }
+  DynamicTable dynamic_table(const std::string& name) const {
+    return tpu_ ? (*tpu_)->dynamic_table(tables_.at(name)) : (*distributed_)->dynamic_table(name);
+  }
+
+ private:
+  static constexpr int64_t kMostIds = 1000;  // of a sample
+  const std::map<std::string, Table> tables_;
+  std::optional<layers::TPUEmbedding> tpu_;
+  std::optional<layers::DistributedEmbedding> distributed_;
+};
 
 // A strategy with a layer. A restored checkpoint gets new ones.
 class Job {
  public:
   Job(const DynamicCase& of, const Distribution& distribution, const Config& dynamic)
       : case_(of),
-        replicas_(distribution.hosts * distribution.cores),
-        is_variable_(distribution.is_variable()),
+        replicas_(std::max(distribution.hosts, 1) * distribution.cores),
+        is_joined_(distribution.is_joined()),
         strategy_(make_strategy(distribution)),
         scope_(strategy_->scope()),
         tables_(of.tables(dynamic,
                           [this](const std::string& table) { return case_.rate(table, updates); })),
-        layer_({.feature_config = of.features(tables_),
-                .pipeline_execution_with_tensor_core = of.pipelined}) {
+        layer_(of, distribution, tables_) {
     for (const Config& action : of.inputs["actions"].items()) {
       if (action.find("batches") == nullptr) continue;
-      layer_->build(specs_of(Tensors(of.batches(action, is_variable_)[0].ids)));
+      layer_.build(Tensors(of.batches(action, is_joined_)[0].ids));
       break;
     }
-    if (is_variable_) {
+    if (distribution.is_variable()) {
       optimizer_.emplace(
           of.keras_optimizer([this] { return case_.rate(tables_.begin()->first, updates); }));
     }
     for (const auto& [name, table] : tables_) {
-      layer_->dynamic_table(table).on_evict([this, key = name](const EvictedRows& rows) {
+      this->table(name).on_evict([this, key = name](const EvictedRows& rows) {
         std::vector<Tensor>& keys = evicted[key];
         keys.push_back(rows.keys);
       });
     }
   }
 
-  DynamicTable table(const std::string& name) const {
-    return layer_->dynamic_table(tables_.at(name));
-  }
+  DynamicTable table(const std::string& name) const { return layer_.dynamic_table(name); }
   const std::map<std::string, Table>& tables() const { return tables_; }
 
   // Looks up a batch in all replicas. Stores the activations by replica in `out`, even if the
@@ -90,14 +159,15 @@ class Job {
   enum class Mode { kTrain, kLookup, kEvaluate };
   using Activations = std::vector<std::map<std::string, Tensor>>;
   void step(const Config& action, Mode mode, Activations& out) {
-    const std::vector<DynamicBatch> batches = case_.batches(action, is_variable_, replicas_);
+    const std::vector<DynamicBatch> batches =
+        case_.batches(action, is_joined_, is_joined_ ? 0 : replicas_);
     out.resize(batches.size());
     strategy_->run([&] {
       const ReplicaContext* const context = current_replica_context();
       const int replica = context == nullptr ? 0 : context->replica;
       const DynamicBatch& batch = batches[replica];
       const auto look_up = [&] {
-        Tensors found = layer_(Tensors(batch.ids), {.weights = Weights(batch.weights)});
+        Tensors found = layer_.look_up(Tensors(batch.ids), Weights(batch.weights));
         for (const auto& [name, leaf] : found.entries()) out[replica][name] = leaf.tensor();
         return found;
       };
@@ -113,7 +183,7 @@ class Job {
         const Tensor part = ops::sum(leaf.tensor() * gradient_of(leaf.tensor(), batch, name));
         loss = loss ? loss + part : part;
       }
-      const std::vector<Variable> variables = layer_->trainable_variables();
+      const std::vector<Variable> variables = layer_.trainable_variables();
       const std::vector<Gradient> gradients = tape.gradient(loss, variables);
       if (optimizer_) (*optimizer_)->apply_gradients(gradients, variables);
     });
@@ -140,11 +210,11 @@ class Job {
 
   const DynamicCase& case_;
   const int replicas_;
-  const bool is_variable_;
+  const bool is_joined_;
   const std::unique_ptr<Strategy> strategy_;
   const Strategy::Scope scope_;
   const std::map<std::string, Table> tables_;
-  const layers::TPUEmbedding layer_;
+  const CaseLayer layer_;
   std::optional<OptimizerHandle> optimizer_;  // of variables
 };
 
@@ -320,7 +390,7 @@ class Replay {
         Array got = array_of(tensor);
         got.shape = {tensor.size() / tensor.dim(-1), tensor.dim(-1)};
         Array rows = array_of(wanted[r][feature]);
-        for (size_t next = r + 1; distribution_.is_variable() && next < wanted.size(); ++next) {
+        for (size_t next = r + 1; distribution_.is_joined() && next < wanted.size(); ++next) {
           const Array more = array_of(wanted[next][feature]);
           rows.shape[0] += more.shape[0];
           rows.values.insert(rows.values.end(), more.values.begin(), more.values.end());

@@ -1,7 +1,8 @@
 // Replays reference cases of tables for unbounded ids through the public API.
 //
 // Cases of an engine run under TPUStrategies with every distribution of their replicas over hosts.
-// Cases of variables run under a CPUStrategy, where one replica has the samples of all replicas.
+// Cases of variables run under a CPUStrategy, where one replica has the samples of all replicas,
+// and, without sequences, in the replicas of a TPUStrategy.
 #pragma once
 
 #include <cstdint>

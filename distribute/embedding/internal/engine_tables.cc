@@ -35,16 +35,12 @@ std::string label_of(const EngineConfiguration& configuration) {
 }
 
 // Throws NotImplementedError for options that tables for unbounded ids do not have.
-void check_keyed(const EngineTable& t, const std::vector<Slot>& slots) {
+void check_keyed(const EngineTable& t) {
   const auto refuse = [&t](const char* what) {
     throw NotImplementedError("TPUEmbedding: table '", t.name, "' has dynamic ids, which ", what,
                               " does not support yet; use a static table");
   };
   if (t.update.clips_by_norm()) refuse("clipping by norm");
-  if (t.update.l2 != 0) refuse("l2");
-  if (t.update.max_norm != 0) refuse("max_norm");
-  if (t.update.rule == nullptr) refuse("trainable = false");
-  if (std::ranges::any_of(slots, &Slot::per_row)) refuse("an optimizer with one value per row");
 }
 
 uint64_t key_of(const std::string& name) {
@@ -76,7 +72,7 @@ EngineTables::EngineTables(const EngineConfiguration& configuration, int first_s
     keyed_.push_back(nullptr);
     if (t.dynamic) {
       has_keyed_ = true;
-      check_keyed(t, slots);
+      check_keyed(t);
       if (shards != configuration.num_tensor_cores && group == nullptr) {
         throw ValueError("EmbeddingEngine: table '", t.name,
                          "' has dynamic ids and not all shards are held here; set "
@@ -208,10 +204,10 @@ std::vector<FeatureBatch> EngineTables::batches_of(const EmbeddingEngine::Ticket
   return out;
 }
 
-std::vector<KeyedTable*> EngineTables::keyed_tables() const {
+std::vector<KeyedTable*> EngineTables::updated_keyed_tables() const {
   std::vector<KeyedTable*> out;
-  for (const auto& table : keyed_) {
-    if (table != nullptr) out.push_back(table.get());
+  for (size_t t = 0; t < size(); ++t) {
+    if (keyed_[t] != nullptr && is_updated(t)) out.push_back(keyed_[t].get());
   }
   return out;
 }
@@ -225,10 +221,10 @@ void EngineTables::take_rows(EmbeddingEngine::Ticket& ticket) const {
 }
 
 void EngineTables::admit_keys(const std::vector<KeyedLookups>& lookups) {
-  const std::vector<KeyedTable*> tables = keyed_tables();
+  const std::vector<KeyedTable*> tables = updated_keyed_tables();
   std::vector<KeyedLookups> of_tables;
   for (size_t t = 0; t < size(); ++t) {
-    if (keyed(t) != nullptr) of_tables.push_back(lookups[t]);
+    if (updated_keyed(t) != nullptr) of_tables.push_back(lookups[t]);
   }
   plan_updates(tables, of_tables);
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -242,11 +238,11 @@ void EngineTables::admit_keys(const std::vector<KeyedLookups>& lookups) {
 
 void EngineTables::resolve_keys(EmbeddingEngine::Ticket& ticket) const {
   for (size_t t = 0; t < size(); ++t) {
-    if (keyed(t) != nullptr) keyed(t)->resolve(*ticket.keyed[t]);
+    if (updated_keyed(t) != nullptr) keyed(t)->resolve(*ticket.keyed[t]);
   }
   take_rows(ticket);
 }
 
-void EngineTables::finish_update() { finish_updates(keyed_tables()); }
+void EngineTables::finish_update() { finish_updates(updated_keyed_tables()); }
 
 }  // namespace keel::distribute

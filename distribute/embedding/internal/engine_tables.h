@@ -52,6 +52,10 @@ class EngineTables {
   // Returns the table if it is one for unbounded ids, else null.
   KeyedTable* keyed(size_t table) { return keyed_[table].get(); }
   const KeyedTable* keyed(size_t table) const { return keyed_[table].get(); }
+  // Returns the table if it is one for unbounded ids that is updated, else null.
+  const KeyedTable* updated_keyed(size_t table) const {
+    return is_updated(table) ? keyed(table) : nullptr;
+  }
   bool has_keyed() const { return has_keyed_; }
   // Returns the number below which all row numbers of a table are.
   int64_t row_limit(size_t table) const {
@@ -104,7 +108,7 @@ class EngineTables {
                  kernels::RowGroups& groups) const;
 
  private:
-  std::vector<KeyedTable*> keyed_tables() const;
+  std::vector<KeyedTable*> updated_keyed_tables() const;
 
   const EngineConfiguration configuration_;
   const std::string label_;

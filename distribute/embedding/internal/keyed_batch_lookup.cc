@@ -39,13 +39,14 @@ void KeyedBatchLookup::run(Communicator& communicator, EmbeddingEngine::Ticket& 
       if (table == nullptr) continue;
       features[t] = tables_.batches_of(ticket, t);
       const int64_t update = table->updates() + static_cast<int64_t>(pending);
-      ticket.keyed[t] = table->begin_lookup(features[t], training, update);
+      ticket.keyed[t] = table->begin_lookup(features[t], trains(training, t), update);
       if (alone) table->finish_lookup(*ticket.keyed[t], features[t], {});
     }
   });
   if (!alone) ask_owners(communicator, ticket, training, pending, features);
-  for (size_t t = 0; t < tables_.size() && !training; ++t) {
-    if (tables_.keyed(t) != nullptr) tables_.keyed(t)->count_inference(*ticket.keyed[t]);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_.keyed(t) == nullptr || trains(training, t)) continue;
+    tables_.keyed(t)->count_inference(*ticket.keyed[t]);
   }
   tables_.take_rows(ticket);
 }
@@ -69,8 +70,9 @@ void KeyedBatchLookup::ask_owners(Communicator& communicator, EmbeddingEngine::T
   for (int r = 0; r < communicator.size(); ++r) {
     if (requests[r].empty()) continue;
     MessageReader request(requests[r]);
-    for_each([&](const KeyedTable& table, size_t) {
-      table.answer(request, training, table.updates() + static_cast<int64_t>(pending), replies_[r]);
+    for_each([&](const KeyedTable& table, size_t t) {
+      table.answer(request, trains(training, t), table.updates() + static_cast<int64_t>(pending),
+                   replies_[r]);
     });
   }
   std::vector<Bytes> send;
@@ -90,7 +92,7 @@ std::vector<std::vector<std::shared_ptr<KeyedLookup>>> exchange_uses(
     std::string_view label) {
   std::vector<MessageWriter> messages(communicator.placement().processes());
   for (size_t t = 0; t < tables.size(); ++t) {
-    if (tables.keyed(t) != nullptr) tables.keyed(t)->write_uses(*ticket.keyed[t], messages);
+    if (tables.updated_keyed(t) != nullptr) tables.keyed(t)->write_uses(*ticket.keyed[t], messages);
   }
   const std::vector<Bytes> received =
       communicator.all_to_all(to_ranks(communicator, messages), label);
@@ -100,7 +102,7 @@ std::vector<std::vector<std::shared_ptr<KeyedLookup>>> exchange_uses(
     MessageReader message(received[r]);
     out[r].resize(tables.size());
     for (size_t t = 0; t < tables.size(); ++t) {
-      if (tables.keyed(t) != nullptr) out[r][t] = tables.keyed(t)->read_uses(message);
+      if (tables.updated_keyed(t) != nullptr) out[r][t] = tables.keyed(t)->read_uses(message);
     }
   }
   // The caller frees the messages, so wait until no rank reads them any more.

@@ -21,6 +21,8 @@ class KeyedBatchLookup {
            size_t pending);
 
  private:
+  // Returns true if an update of the table may follow.
+  bool trains(bool training, size_t table) const { return training && tables_.is_updated(table); }
   void ask_owners(Communicator& communicator, EmbeddingEngine::Ticket& ticket, bool training,
                   size_t pending, const std::vector<std::vector<FeatureBatch>>& features);
 

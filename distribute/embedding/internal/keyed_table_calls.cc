@@ -28,11 +28,12 @@ Tensor KeyedTableOf<Key>::key_tensor(const KeyDirectory<Key>& of,
 
 template <class Key>
 Tensor KeyedTableOf<Key>::rows_at(int part, std::span<const uint32_t> positions) const {
-  Tensor out = Tensor::uninitialized({std::ssize(positions), options_.dim}, DType::kFloat32);
+  const int64_t width = shard_->width(part);
+  Tensor out = Tensor::uninitialized({std::ssize(positions), width}, DType::kFloat32);
   float* to = out.template mutable_data<float>().data();
   for (const uint32_t position : positions) {
     shard_->read(part, first_key_row() + position, to);
-    to += options_.dim;
+    to += width;
   }
   return out;
 }
@@ -156,11 +157,12 @@ Tensor KeyedTableOf<Key>::read_of_all(int part, std::span<const Key> keys,
   mine.put_all(here.data<float>());
   const auto messages = peers().all_gather(caller, mine);
   std::vector<MessageReader> readers = readers_of(messages);
-  Tensor out = Tensor::uninitialized({std::ssize(keys), options_.dim}, DType::kFloat32);
+  const int64_t width = shard_->width(part);
+  Tensor out = Tensor::uninitialized({std::ssize(keys), width}, DType::kFloat32);
   std::span<float> rest = out.template mutable_data<float>();
   for (const Key& key : keys) {
-    readers[peers().owner(key_hash(key))].get_all(rest.first(options_.dim));
-    rest = rest.subspan(options_.dim);
+    readers[peers().owner(key_hash(key))].get_all(rest.first(width));
+    rest = rest.subspan(width);
   }
   return out;
 }

@@ -76,7 +76,7 @@ DynamicTableState KeyedTableOf<Key>::state() const {
   const Shape row = {options_.dim};
   out.keys = joined<Key>(readers, {});
   out.rows = joined<float>(readers, row);
-  for (auto& [name, slot] : out.slots) slot = joined<float>(readers, row);
+  for (auto& [name, slot] : out.slots) slot = joined<float>(readers, {slot.dim(1)});
   for (const auto part : kIntegers) out.*part = joined<int64_t>(readers, {});
   out.pending_keys = joined<Key>(readers, {});
   for (const auto part : kPendingIntegers) out.*part = joined<int64_t>(readers, {});

@@ -45,9 +45,10 @@ DynamicTableState KeyedTableOf<Key>::local_state() const {
                            .stream = initial_->stream()};
   if (filter_.sketch()) out.sketch = filter_.sketch()->cells();
   for (int part = 0; part <= static_cast<int>(options_.slots.size()); ++part) {
-    Tensor fallback = Tensor::uninitialized({first_key_row() - 1, options_.dim}, DType::kFloat32);
+    const int64_t width = shard_->width(part);
+    Tensor fallback = Tensor::uninitialized({first_key_row() - 1, width}, DType::kFloat32);
     float* to = fallback.template mutable_data<float>().data();
-    for (int64_t row = 1; row < first_key_row(); ++row, to += options_.dim) {
+    for (int64_t row = 1; row < first_key_row(); ++row, to += width) {
       shard_->read(part, row, to);
     }
     if (part == 0) {
@@ -83,19 +84,22 @@ void KeyedTable::check_state(const DynamicTableState& state) const {
                state.keys.dtype()));
   }
   const int64_t n = state.keys.size();
-  const auto check_rows = [&](const std::string& what, const Tensor& rows, int64_t count) {
-    const Shape shape = {count, options_.dim};
+  const auto check_rows = [&](const std::string& what, const Tensor& rows, int64_t count,
+                              const std::string& slot_name = {}) {
+    const auto slot = std::ranges::find(options_.slots, slot_name, &Slot::name);
+    const bool per_row = slot != options_.slots.end() && slot->per_row;
+    const Shape shape = {count, per_row ? 1 : options_.dim};
     if (rows.dtype() == DType::kFloat32 && rows.shape() == shape) return;
     refuse(str("requires ", what, " of type float32 and shape ", shape, ", the saved table has ",
                rows.dtype(), " ", rows.shape()));
   };
   check_rows("rows", state.rows, n);
-  for (const auto& [name, slot] : state.slots) check_rows("slot " + name, slot, n);
+  for (const auto& [name, slot] : state.slots) check_rows("slot " + name, slot, n, name);
   if (state.fallback.rank() != 2) refuse("requires fallback rows of rank 2");
   const int64_t fallback = state.fallback.dim(0);
   check_rows("fallback rows", state.fallback, fallback);
   for (const auto& [name, slot] : state.fallback_slots) {
-    check_rows("fallback slot " + name, slot, fallback);
+    check_rows("fallback slot " + name, slot, fallback, name);
   }
   const int64_t pending = state.pending_keys.size();
   if (state.pending_keys.dtype() != state.keys.dtype()) refuse("has pending ids of another type");

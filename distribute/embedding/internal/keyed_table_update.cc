@@ -254,10 +254,11 @@ void KeyedTableOf<Key>::report_removed() {
   }
   out.keys = Tensor::from(keys, {std::ssize(keys)});
   for (int part = 0; part <= static_cast<int>(options_.slots.size()); ++part) {
-    Tensor values = Tensor::uninitialized({std::ssize(removed), options_.dim}, DType::kFloat32);
+    const int64_t width = shard_->width(part);
+    Tensor values = Tensor::uninitialized({std::ssize(removed), width}, DType::kFloat32);
     float* to = values.template mutable_data<float>().data();
     for (size_t i = 0; i < removed.size(); ++i) {
-      shard_->read(part, removed[i].row, to + static_cast<int64_t>(i) * options_.dim);
+      shard_->read(part, removed[i].row, to + static_cast<int64_t>(i) * width);
     }
     if (part == 0) {
       out.rows = std::move(values);

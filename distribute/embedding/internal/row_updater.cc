@@ -226,7 +226,7 @@ void RowUpdater::list_keyed_sums(const Communicator& communicator, size_t table,
 // Replaces the positions of keys in what a replica of another process has sent by their rows.
 void RowUpdater::renumber_keyed(RowGradientList& list, const KeyedLookups& uses) const {
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const KeyedTable* const table = tables_.keyed(t);
+    const KeyedTable* const table = tables_.updated_keyed(t);
     if (table == nullptr) continue;
     list.renumber(t, tables_.dims(), [&](int64_t id) {
       return id < table->first_key_row() ? id : uses[t]->targets[id - table->first_key_row()];

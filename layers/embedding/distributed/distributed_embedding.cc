@@ -1,6 +1,7 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <keel/autodiff/tape.h>
@@ -8,9 +9,12 @@
 #include <keel/layers/embedding/distributed/internal/feature_configs.h>
 #include <keel/layers/embedding/distributed/internal/id_limits.h>
 #include <keel/layers/embedding/distributed/internal/sparse_core.h>
+#include <keel/layers/embedding/internal/id_rows_plan.h>
 #include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
 #include <keel/layers/registry.h>
+#include <keel/layers/serving/steps/internal/serving_keys.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {
@@ -343,6 +347,53 @@ Tensor DistributedEmbeddingLayer::look_up_default(const Feature& feature,
     if (rows.weights) options.weights = RaggedTensor{rows.weights, rows.row_splits};
     return (*table.layer)(Tensors(RaggedTensor{rows.ids, rows.row_splits}), options).tensor();
   });
+}
+
+// Weights are those of preprocess(), whose result a model that passes weights records as input.
+std::optional<PlanValues> DistributedEmbeddingLayer::plan(Planner& planner,
+                                                          const PlanValues& inputs) const {
+  const auto is_dynamic = [](const Table& table) { return table.config->dynamic.has_value(); };
+  if (sparse_core_ != nullptr || std::ranges::none_of(tables_, is_dynamic)) return {};
+  const NoGradient pause;
+  const auto find = [](const PlanValues* dict, const std::string& key) -> const PlanValues* {
+    if (dict == nullptr || dict->kind() != NestKind::kDict) return nullptr;
+    const auto it = dict->entries().find(key);
+    return it == dict->entries().end() ? nullptr : &it->second;
+  };
+  const bool raw = !is_preprocessed(inputs.kind(), inputs);
+  const PlanValues* const group =
+      raw ? nullptr : find(find(&inputs, kPreprocessed), kDefaultDevice);
+  const std::vector<PlanValue> flat = raw ? flatten(inputs) : std::vector<PlanValue>();
+  if (raw && flat.size() != features_.size()) return {};
+  std::map<int, std::shared_ptr<const ServingKeys>> keys;  // by table
+  std::vector<PlanValue> out;
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const Feature& feature = features_[f];
+    const Table& table = tables_[feature.table];
+    const PlanValues* const ids = raw ? nullptr : find(find(group, "inputs"), feature.path);
+    if (!raw && (ids == nullptr || !ids->is_leaf())) return {};
+    const PlanValues* const weights = find(find(group, "weights"), feature.path);
+    IdRowsPlan rows = {
+        .caller = str("DistributedEmbedding: feature '", feature.path, "'"),
+        .ids = raw ? flat[f] : ids->leaf(),
+        .weights = weights == nullptr ? std::nullopt : std::optional(weights->leaf()),
+        .combiner = table.config->combiner,
+        .max_row_length = feature.max_row_length()};
+    if (is_dynamic(table)) {
+      std::shared_ptr<const ServingKeys>& of_table = keys[feature.table];
+      if (of_table == nullptr) {
+        const DynamicTable handle = table.layer->dynamic_table();
+        of_table = std::make_shared<const ServingKeys>(handle.state(), handle.options());
+      }
+      rows.keys = of_table;
+    } else {
+      rows.table = table.layer->embeddings().read();
+    }
+    const auto found = plan_id_rows(planner, rows);
+    if (!found) return {};
+    out.push_back(*found);
+  }
+  return pack_sequence_as(options_.feature_configs, out);
 }
 
 IdRows DistributedEmbeddingLayer::rows_of(const Feature& feature, const Input& input) const {

@@ -137,6 +137,9 @@ class DistributedEmbeddingLayer final : public Layer,
   Config get_config() const override;  // Returns the options, as keras_rs writes them.
   // Creates a layer from get_config().
   static std::shared_ptr<DistributedEmbeddingLayer> from_config(const Config& config);
+  // Adds the lookups to a serving plan if a table has dynamic ids and all are on the default
+  // device.
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
 
  private:
   using Weights = std::optional<Nest<std::optional<TensorLike>>>;

@@ -51,6 +51,8 @@ class TPUEmbeddingLayer::Backend {
   virtual LookupStatistics statistics(size_t table) const = 0;
   // Returns the lookup rules if the tables are variables; unset with an engine.
   virtual std::optional<LookupRules> host_rules() const { return {}; }
+  // Counts ids of a feature that a serving plan has left out. Thread-safe.
+  virtual void count_dropped(size_t, int64_t) {}
 
  protected:
   const TableSet& tables_;
@@ -75,6 +77,9 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
     return lookup_counter_.statistics(table);
   }
   std::optional<LookupRules> host_rules() const override { return rules_; }
+  void count_dropped(size_t feature, int64_t count) override {
+    invalid_ids_.add_dropped(feature, count);
+  }
 
  private:
   const LookupRules rules_;

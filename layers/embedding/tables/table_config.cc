@@ -23,16 +23,13 @@ void check_dynamic_options(const TableConfig& t) {
                               ": a table with dynamic ids does not support ", option,
                               " yet; leave it unset or use a vocabulary");
   };
-  if (t.l2 != 0) refuse("l2");
-  if (t.max_norm != 0) refuse("max_norm");
-  if (!t.trainable) refuse("trainable = false");
-  if (t.combiner == "max") refuse("the combiner max");
+  if (t.combiner == "max" && t.dynamic->not_admitted.kind == NotAdmitted::Kind::kIgnore) {
+    // An engine takes the maximum of looked up positions, none of which can be left out.
+    refuse("the combiner max with NotAdmitted::ignore()");
+  }
   if (!t.optimizer) return;
   if (t.optimizer->clipnorm != 0) refuse("the clipnorm of its optimizer");
   if (t.optimizer->global_clipnorm != 0) refuse("the global_clipnorm of its optimizer");
-  if (std::ranges::any_of(t.optimizer->rule->slots(), &Slot::per_row)) {
-    refuse("an optimizer with one value per row");
-  }
 }
 
 void check(const TableConfig& t) {

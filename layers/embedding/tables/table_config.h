@@ -70,7 +70,7 @@ struct TableConfig {
   EmbeddingOptimizer optimizer = {};  // unset: the optimizer of the layer
   // How the rows of a sample are pooled: "mean", "sum", "sqrtn", or "max" for the maximum of each
   // element. "max" takes no weights, and the gradient of an element belongs to the first of the
-  // sample's ids that has the maximum. Tables with dynamic ids do not support "max"
+  // sample's ids that has the maximum. With dynamic ids, "max" excludes NotAdmitted::ignore()
   // (NotImplementedError).
   std::string combiner = "mean";
   std::string name = {};  // unset: "table_<i>", numbered in order of first use
@@ -90,10 +90,11 @@ struct TableConfig {
   //   l2        adds 2 l2 w to g, the gradient of l2 |w|^2, after gradients are clipped. A row that
   //             occurs in the batch counts once. The loss does not contain the penalty.
   //   max_norm  scales the row down to this Euclidean norm if the update leaves it longer.
-  // 0 turns them off. Tables with dynamic ids do not support them (NotImplementedError).
+  // 0 turns them off. With dynamic ids they also concern the fallback rows that a step looks up.
   double l2 = 0, max_norm = 0;
   // False: steps look the table up but do not update it, and it has no slots and needs no
-  // optimizer. Tables with dynamic ids do not support it (NotImplementedError).
+  // optimizer. A table with dynamic ids then admits, counts and evicts no ids: all lookups are
+  // inference lookups, and rows come from files, checkpoints and DynamicTable::assign_rows.
   bool trainable = true;
 };
 

@@ -195,6 +195,8 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
   const TensorSpec ids = spec(lookup.ids);
   const bool is_dense = ids.layout == Layout::kDense;
   const auto is_input = [&](PlanValue v) { return state_->values[v.number].is_input; };
+  if (lookup.count_dropped && !is_input(lookup.ids)) return {};  // would count once per piece
+  if (lookup.pools_dense && is_dense && ids.shape.rank() != 2) return {};
   const bool fits = is_dense ? has_known_rows(ids) && !lookup.weights &&
                                    state_->is_batch(lookup.ids).value_or(false)
                              : ids.shape.rank() == 2 && is_input(lookup.ids) &&
@@ -214,7 +216,10 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
     if (!table) table = std::make_shared<const Int8Table>(lookup.table, lookup.caller);
     lookup.int8 = table;
   }
-  const PlanValue out = make_rows(is_dense ? row_shape(lookup.ids) + Shape{dim} : Shape{dim});
+  const Shape positions = is_dense && !lookup.pools_dense ? row_shape(lookup.ids)
+                          : lookup.sequence_length > 0    ? Shape{lookup.sequence_length}
+                                                          : Shape{};
+  const PlanValue out = make_rows(positions + Shape{dim});
   if (is_input(lookup.ids)) {
     state_->lookups.push_back(std::move(lookup));
     state_->looked_up.push_back(out);

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,13 @@ class RowFunction {
 
 using PlanValues = Nest<PlanValue>;
 
+// What a lookup in a table for unbounded ids does with negative ids and empty strings.
+enum class InvalidKeys {
+  kAccept,  // they are ids like all others
+  kDrop,    // leaves them out; a position of dense ids or of a sequence reads zeros
+  kReject   // throws InvalidIdError
+};
+
 // A lookup of rows in a table. The table is [vocabulary, dim] float32 or, for dense ids, int8 with
 // scales. Rows of dense ids [batch, ...] are concatenated; rows of a ragged or sparse id tensor of
 // rank 2 are pooled by row of the batch. Ids are int32 or int64.
@@ -91,6 +99,17 @@ struct PlanLookup {
   // Set for a table for unbounded ids: finds the rows of ids, which are then any integers or
   // strings. `table` is its table().
   std::shared_ptr<const ServingKeys> keys = nullptr;
+  InvalidKeys invalid_keys = InvalidKeys::kAccept;  // for `keys`
+  // With InvalidKeys::kDrop: called with the number of dropped ids of a call, from any thread.
+  std::function<void(int64_t)> count_dropped = {};
+  // Pools the ids of each row of dense ids [batch, n], as those of ragged ids are.
+  bool pools_dense = false;
+  // Ids of a ragged or sparse row beyond this number are not looked up. kUnknown: no limit.
+  int64_t max_row_length = kUnknown;
+  // > 0: the ids of a ragged or sparse row are not pooled. The result has the rows of the first
+  // positions, [sequence_length, dim], and zeros where a position has no id.
+  int64_t sequence_length = 0;
+  bool finite_weights = false;  // throws ValueError for weights that are NaN or infinite
 };
 
 // Collects the values and steps of a plan.

@@ -442,11 +442,6 @@ TEST(TableOptionsTest, RowwiseAdagradIsWrittenToConfigs) {
   EXPECT_EQ(decoded, optimizer);
   EXPECT_EQ(decoded->clipnorm, 3);
   EXPECT_THROW(EmbeddingOptimizer(tpu::RowwiseAdagrad{.epsilon = -1}), ValueError);
-  EXPECT_THAT(
-      message_of<NotImplementedError>([] {
-        make_table({.dim = 2, .optimizer = tpu::RowwiseAdagrad{}, .dynamic = DynamicVocabulary{}});
-      }),
-      HasSubstr("does not support an optimizer with one value per row"));
 }
 
 TEST(TableOptionsTest, TablesThatAreNotTrainedKeepTheirRows) {
@@ -552,13 +547,6 @@ TEST(TableOptionsTest, OptionsOfTablesAreCheckedAndWrittenToConfigs) {
       message_of<ValueError>([] { make_table({.vocabulary_size = 2, .dim = 2, .l2 = -1}); }),
       HasSubstr("l2 must be finite and not negative"));
   EXPECT_THROW(make_table({.vocabulary_size = 2, .dim = 2, .max_norm = NAN}), ValueError);
-  for (const TableConfig& config :
-       {TableConfig{.l2 = 1}, TableConfig{.max_norm = 1}, TableConfig{.trainable = false}}) {
-    TableConfig dynamic = config;
-    dynamic.dim = 2;
-    dynamic.dynamic = DynamicVocabulary{};
-    EXPECT_THROW(make_table(dynamic), NotImplementedError);
-  }
   const Training training(kCpu, optimizers::SGD({}), {.trainable = false},
                           {.l2 = 0.25, .max_norm = 2});
   const auto copy = TPUEmbeddingLayer::from_config(training.layer()->get_config());

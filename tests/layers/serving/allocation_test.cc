@@ -8,6 +8,7 @@
 
 #include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/base/parallel.h>
+#include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/serving/serving_plan.h>
@@ -68,11 +69,19 @@ TEST(ServingPlanAllocation, KeysAreFoundWithoutAllocation) {
          .dynamic = DynamicVocabulary{.key = key, .not_admitted = NotAdmitted::hashed(3)}});
   };
   const Table ids = table("ids", KeyType::kInt64), words = table("words", KeyType::kString);
-  const layers::TPUEmbedding tables({.feature_config = {{"seen", FeatureConfig{.table = ids}},
-                                                        {"user", FeatureConfig{.table = ids}},
-                                                        {"word", FeatureConfig{.table = words}}}});
-  const Tensors inputs = {{"seen", seen}, {"user", user}, {"word", word}};
-  const Functional model({.inputs = inputs, .outputs = tables(inputs)});
+  // "steps" is a sequence that leaves negative ids out.
+  const layers::TPUEmbedding tables(
+      {.feature_config = {
+           {"seen", FeatureConfig{.table = ids}},
+           {"steps",
+            FeatureConfig{.table = ids, .max_sequence_length = 2, .id_policy = IdPolicy::ignore()}},
+           {"user", FeatureConfig{.table = ids}},
+           {"word", FeatureConfig{.table = words}}}});
+  const layers::EmbedReduce pooled(
+      {.output_dim = 4, .dynamic = DynamicVocabulary{.key = KeyType::kString}, .name = "pooled"});
+  const Tensors features = {{"seen", seen}, {"steps", seen}, {"user", user}, {"word", word}};
+  const Functional model({.inputs = {{"seen", seen}, {"user", user}, {"word", word}},
+                          .outputs = Tensors::tuple({tables(features), pooled(Tensors(word))})});
   tables->dynamic_table(ids).assign_rows(Tensor::from<int64_t>({7, 8}, {2}), Tensor::zeros({2, 4}));
   const ServingPlan plan{ModelHandle(model)};
   EXPECT_TRUE(plan.called_layers().empty());
@@ -83,8 +92,9 @@ TEST(ServingPlanAllocation, KeysAreFoundWithoutAllocation) {
                                                             {3, 2})}};
   std::vector<TensorView> views;
   for (const TensorLike& input : flatten(batch)) views.push_back(view_of(input));
-  std::vector<float> seen_rows(12), user_rows(12), word_rows(24);
-  const std::vector<std::span<float>> outputs = {seen_rows, user_rows, word_rows};
+  std::vector<float> seen_rows(12), steps(24), user_rows(12), word_rows(24), pooled_rows(12);
+  const std::vector<std::span<float>> outputs = {seen_rows, steps, user_rows, word_rows,
+                                                 pooled_rows};
   plan.run(views, outputs);
   const size_t allocated = allocations;
   for (int i = 0; i < 5; ++i) plan.run(views, outputs);

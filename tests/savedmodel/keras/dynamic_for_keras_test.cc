@@ -169,12 +169,81 @@ TEST(DynamicForKerasTest, D103Rejections) {
   save_model(make_model({.key = KeyType::kString, .words = {"a\nb", "c", "d"}}), folder / "b.h5",
              {.for_keras = true});
 
-  const Tensor input = layers::input({.dtype = DType::kInt64, .name = "item"});
-  const layers::EmbedReduce reduce({.output_dim = 2, .dynamic = DynamicVocabulary{}});
-  const Functional other({.inputs = input, .outputs = reduce(input)});
-  EXPECT_THAT(
-      message_of<ValueError>([&] { save_model(other, folder / "c.keras", {.for_keras = true}); }),
-      HasSubstr("EmbedReduce"));
+  const Tensor input = layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "item"});
+  const auto error_of = [&](const NotAdmitted& not_admitted, bool weighted, bool trained) {
+    const layers::EmbedReduce reduce({.output_dim = 2,
+                                      .dynamic = DynamicVocabulary{.not_admitted = not_admitted},
+                                      .name = "items"});
+    const Tensor weights = layers::input({.shape = {2}, .name = "weights"});
+    const Tensor found = weighted ? reduce(input, {.weights = TensorLike(weights)}) : reduce(input);
+    const Functional other({.inputs = Tensors::list({input, weights}), .outputs = found});
+    if (trained) reduce->dynamic_table().assign_rows(ids({1}), floats({1, 2}, {1, 2}));
+    const std::string message =
+        message_of<ValueError>([&] { save_model(other, folder / "c.keras", {.for_keras = true}); });
+    EXPECT_THAT(message, HasSubstr("EmbedReduce 'items'"));
+    return message;
+  };
+  EXPECT_THAT(error_of(NotAdmitted::zero(), false, false), HasSubstr("is empty"));
+  EXPECT_THAT(error_of(NotAdmitted::ignore(), false, true), HasSubstr("divisor of combiner mean"));
+  EXPECT_THAT(error_of(NotAdmitted::zero(), true, true), HasSubstr("weights of dense ids"));
+}
+
+TEST(DynamicForKerasTest, D102EmbedReduceOfAllLayouts) {
+  const TemporaryFolder folder;
+  for (const NotAdmitted& not_admitted :
+       {NotAdmitted::zero(), NotAdmitted::default_row(), NotAdmitted::hashed(3)}) {
+    for (const char* const combiner : {"sum", "mean", "sqrtn"}) {
+      const layers::EmbedReduce reduce({.output_dim = 2,
+                                        .combiner = combiner,
+                                        .dynamic = DynamicVocabulary{.not_admitted = not_admitted},
+                                        .name = "items"});
+      const Tensor one = layers::input({.dtype = DType::kInt64, .name = "one"});
+      const Tensor many = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "many"});
+      const TensorLike seen =
+          layers::sparse_input({.shape = {3}, .dtype = DType::kInt64, .name = "seen"});
+      const TensorLike bought =
+          layers::sparse_input({.shape = {3}, .dtype = DType::kInt64, .name = "bought"});
+      const TensorLike prices = layers::sparse_input({.shape = {3}, .name = "prices"});
+      const Tensors outputs =
+          Tensors::list({reduce(Tensors(one)), reduce(Tensors(many)), reduce(Tensors(seen)),
+                         reduce(Tensors(bought), {.weights = prices})});
+      const Tensors inputs = {
+          {"bought", bought}, {"many", many}, {"one", one}, {"prices", prices}, {"seen", seen}};
+      const Functional model({.inputs = inputs, .outputs = outputs});
+      reduce->dynamic_table().assign_rows(ids({-4, 5, 7}),
+                                          floats({1, 2, -3, 4, 0.5F, -0.25F}, {3, 2}));
+      const testing_support::FloatRows weights = {{2, 1, 0.5F}, {3}, {}};
+      const Tensors batch = {{"bought", sparse(IdRows{{5, -8, 7}, {-4}, {}}, 3)},
+                             {"many", ids({7, 5, 100, -4, -4, 9, 1, 2, 5}, {3, 3})},
+                             {"one", ids({7, 100, -4})},
+                             {"prices", sparse(weights, 3)},
+                             {"seen", sparse(IdRows{{5, 101, -8}, {7}, {}}, 3)}};
+      const Tensors padded = {{"bought", ids({5, -8, 7, -4, 0, 0, 0, 0, 0}, {3, 3})},
+                              {"many", ids({7, 5, 100, -4, -4, 9, 1, 2, 5}, {3, 3})},
+                              {"one", ids({7, 100, -4})},
+                              {"prices", floats({2, 1, 0.5F, 3, 0, 0, 0, 0, 0}, {3, 3})},
+                              {"seen", ids({5, 101, -8, 7, 0, 0, 0, 0, 0}, {3, 3})},
+                              {"seen_weights", floats({1, 1, 1, 1, 0, 0, 0, 0, 0}, {3, 3})}};
+      const std::vector<TensorLike> expected = flatten(model(batch));
+      for (const char* const name : {"a.keras", "a.h5"}) {
+        SCOPED_TRACE(str(name, ' ', combiner));
+        save_model(model, folder / name, {.for_keras = true});
+        const ModelHandle same = load_model(folder / name, {.compile = false});
+        const std::vector<TensorLike> found = flatten(same(padded));
+        ASSERT_EQ(found.size(), expected.size());
+        for (size_t i = 0; i < found.size(); ++i) {
+          SCOPED_TRACE(i);
+          expect_near(found[i].tensor(), expected[i].tensor(), {.absolute = 1e-5});
+        }
+        int embeddings = 0;
+        for (const auto& layer : same->layers()) {
+          embeddings += layer->class_name() == "Embedding" ? 1 : 0;
+          EXPECT_NE(layer->class_name(), "EmbedReduce");
+        }
+        EXPECT_EQ(embeddings, 1);
+      }
+    }
+  }
 }
 
 }  // namespace keel::dynamic_for_keras_test

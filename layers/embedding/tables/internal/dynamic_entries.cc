@@ -277,6 +277,9 @@ std::vector<StateEntry> dynamic_entries(const std::string& table,
   const int64_t n = statistics.size, dim = now.options().dim;
   const DType of_keys = dynamic.key == KeyType::kString ? DType::kString : DType::kInt64;
   const auto rows = [dim](int64_t count) { return TensorSpec{.shape = {count, dim}}; };
+  const auto slot_rows = [dim](const Slot& slot, int64_t count) {
+    return TensorSpec{.shape = {count, slot.per_row ? 1 : dim}};
+  };
   const auto numbers = [](int64_t count) {
     return TensorSpec{.shape = {count}, .dtype = DType::kInt64};
   };
@@ -286,7 +289,7 @@ std::vector<StateEntry> dynamic_entries(const std::string& table,
   list.add(table, kWeight, rows(n), &S::rows);
   const std::vector<Slot>& names = now.options().slots;
   for (size_t i = 0; i < names.size(); ++i) {
-    list.add_slot(slots.at(i), names[i].name, rows(n), &S::slots);
+    list.add_slot(slots.at(i), names[i].name, slot_rows(names[i], n), &S::slots);
   }
   list.add(prefix + "count", kWeight, numbers(n), &S::count);
   list.add(prefix + "last", kWeight, numbers(n), &S::last);
@@ -303,11 +306,11 @@ std::vector<StateEntry> dynamic_entries(const std::string& table,
       prefix + "sketch", kSlot, {.shape = {now.memory().sketch}, .dtype = DType::kUint8},
       [parts] { return sketch_tensor(parts->copy().sketch); },
       [parts](const Tensor& value) { parts->stored().sketch = value.to_vector<uint8_t>(); });
-  const TensorSpec fallback = rows(dynamic.not_admitted.fallback_rows());
-  list.add(prefix + "fallback", kWeight, fallback, &S::fallback);
+  const int64_t fallback = dynamic.not_admitted.fallback_rows();
+  list.add(prefix + "fallback", kWeight, rows(fallback), &S::fallback);
   for (size_t i = 0; i < names.size(); ++i) {
-    list.add_slot(prefix + "fallback/" + slots.at(i).substr(prefix.size()), names[i].name, fallback,
-                  &S::fallback_slots);
+    list.add_slot(prefix + "fallback/" + slots.at(i).substr(prefix.size()), names[i].name,
+                  slot_rows(names[i], fallback), &S::fallback_slots);
   }
   list.add(
       prefix + "state", kWeight, {.shape = {}, .dtype = DType::kString},

@@ -22,6 +22,8 @@ class InvalidIdCounter {
       if (counts[f].replaced != 0) counts_[f].replaced += counts[f].replaced;
     }
   }
+  // Adds dropped ids of one feature.
+  void add_dropped(size_t feature, int64_t count) { counts_[feature].dropped += count; }
   // Returns the counts of one feature so far.
   IdCounts counts(size_t feature) const {
     return {.dropped = counts_[feature].dropped, .replaced = counts_[feature].replaced};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
@@ -13,8 +15,14 @@ using distribute::FeatureBatch;
 using distribute::KeyedLookup;
 using distribute::KeyedTable;
 
-// At most this many training lookups wait for an update. Gradients of older ones are refused.
+// At most this many training lookups of each replica wait for an update. Gradients of older ones
+// are refused.
 constexpr size_t kMostLookups = 128;
+
+size_t most_lookups() {
+  const ReplicaContext* const context = current_replica_context();
+  return kMostLookups * static_cast<size_t>(context == nullptr ? 1 : context->local_replicas);
+}
 
 // A row id of a gradient consists of the ticket of the lookup and the number of the key. This
 // number marks a row of zeros, which names the lookup although the gradient has no rows.
@@ -72,7 +80,10 @@ KeyedVariable::KeyedVariable(const TableConfig& table, const Variable& variable)
 
 std::pair<Variable, std::shared_ptr<KeyedVariable>> KeyedVariable::create(const TableConfig& table,
                                                                           const std::string& name) {
-  Variable variable(Tensor::zeros({0, table.dim}), {.name = name.empty() ? table.name : name});
+  Variable variable(Tensor::zeros({0, table.dim}),
+                    {.name = name.empty() ? table.name : name,
+                     .trainable = table.trainable,
+                     .rows = {.l2 = table.l2, .max_norm = table.max_norm}});
   std::shared_ptr<KeyedVariable> out(new KeyedVariable(table, variable));
   VariableStorage(variable).set_deferred_rows(out);
   return {std::move(variable), std::move(out)};
@@ -86,7 +97,8 @@ std::unique_ptr<KeyedTable> KeyedVariable::made(const std::vector<Slot>& slots) 
 }
 
 Tensor KeyedVariable::look_up(FeatureBags& bags) {
-  const bool training = GradientTape::any_active();
+  // No update follows the lookup of a frozen table.
+  const bool training = GradientTape::any_active() && variable().trainable();
   if (!training) return inference_rows(*table_, bags);
   const FeatureBatch batch = batch_of(bags);
   const Lookup lookup = table_->look_up({&batch, 1}, true, table_->updates());
@@ -96,7 +108,7 @@ Tensor KeyedVariable::look_up(FeatureBags& bags) {
     const std::lock_guard lock(mutex_);
     ticket = next_ticket_++;
     lookups_.emplace_back(ticket, lookup);
-    if (lookups_.size() > kMostLookups) lookups_.pop_front();
+    if (lookups_.size() > most_lookups()) lookups_.pop_front();
   }
   // The value of the variable is only a handle for the tape.
   const Tensor source = variable().read_rows(Tensor::zeros({0}, DType::kInt64));
@@ -148,20 +160,25 @@ void KeyedVariable::set_slots(const std::vector<Slot>& slots) {
   table_ = std::move(moved);
 }
 
-void KeyedVariable::plan_update(const IndexedSlices& gradient) {
-  gradient_ = gradient;
+void KeyedVariable::plan_update(std::vector<IndexedSlices> gradients) {
+  gradients_ = std::move(gradients);
   planned_.clear();
-  std::map<int64_t, Lookup> named;
-  for (const int64_t id : gradient.ids.data<int64_t>()) named.emplace(id / kTicketUnit, nullptr);
-  for (auto& [ticket, lookup] : named) {
-    const auto found = std::ranges::find(lookups_, ticket, &std::pair<int64_t, Lookup>::first);
-    if (found == lookups_.end()) {
-      throw RuntimeError("apply_gradients: the gradient of table '", config_.name,
-                         "' belongs to a lookup that was applied before or is too old; look up "
-                         "again");
+  for (const IndexedSlices& gradient : gradients_) {
+    // The numbers of tickets depend on the timing of the replicas, but not their order within one.
+    std::set<int64_t> tickets;
+    for (const int64_t id : gradient.ids.data<int64_t>()) tickets.insert(id / kTicketUnit);
+    for (const int64_t ticket : tickets) {
+      const auto found = std::ranges::find(lookups_, ticket, &std::pair<int64_t, Lookup>::first);
+      if (found == lookups_.end()) {
+        throw RuntimeError("apply_gradients: the gradient of table '", config_.name,
+                           "' belongs to a lookup that was applied before or is too old; look up "
+                           "again");
+      }
+      // Replicas that share a gradient share its lookups, which count once.
+      if (std::ranges::find(planned_, found->second) == planned_.end()) {
+        planned_.push_back(found->second);
+      }
     }
-    lookup = found->second;
-    planned_.push_back(lookup);
   }
   table_->plan_update(planned_);
 }
@@ -184,40 +201,51 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> KeyedVariable::targets_of(
   return out;
 }
 
+IndexedSlices KeyedVariable::contributions_of(const IndexedSlices& gradient) const {
+  const auto [positions, rows] = targets_of(gradient);
+  const int64_t dim = config_.dim;
+  const float* const from = gradient.values.data<float>().data();
+  std::vector<float> values;
+  values.reserve(rows.size() * dim);
+  for (const int64_t position : positions) {
+    values.insert(values.end(), from + position * dim, from + (position + 1) * dim);
+  }
+  return {.ids = Tensor::from(rows, {std::ssize(rows)}),
+          .values = Tensor::from(values, {std::ssize(rows), dim}),
+          .dense_shape = {table_->row_limit(), dim}};
+}
+
+// Adding to zeros gives the bits of a dense gradient.
+IndexedSlices KeyedVariable::all_rows_of(const IndexedSlices& gradient) const {
+  const auto [positions, targets] = targets_of(gradient);
+  const int64_t dim = config_.dim;
+  const float* const from = gradient.values.data<float>().data();
+  std::vector<int64_t> index(table_->row_limit(), -1), rows;
+  for (int64_t row = 1; row < table_->row_limit(); ++row) {
+    if (!table_->is_row(row)) continue;
+    index[row] = std::ssize(rows);
+    rows.push_back(row);
+  }
+  Tensor values = Tensor::zeros({std::ssize(rows), dim});
+  const std::span<float> sums = values.mutable_data<float>();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    float* const to = &sums[index[targets[i]] * dim];
+    for (int64_t d = 0; d < dim; ++d) to[d] += from[positions[i] * dim + d];
+  }
+  return {.ids = Tensor::from(rows, {std::ssize(rows)}),
+          .values = std::move(values),
+          .dense_shape = {table_->row_limit(), dim}};
+}
+
 KeyedRows::Update KeyedVariable::commit_update(bool all_rows) {
   table_->commit_update();
   for (const Lookup& lookup : planned_) table_->resolve(*lookup);
-  const auto [positions, targets] = targets_of(gradient_);
-  const int64_t dim = config_.dim;
-  const float* const from = gradient_.values.data<float>().data();
-  std::vector<int64_t> rows;
-  std::vector<float> values;
-  if (all_rows) {
-    // Adding to zeros gives the bits of a dense gradient.
-    std::vector<int64_t> index(table_->row_limit(), -1);
-    for (int64_t row = 1; row < table_->row_limit(); ++row) {
-      if (!table_->is_row(row)) continue;
-      index[row] = std::ssize(rows);
-      rows.push_back(row);
-    }
-    values.resize(rows.size() * dim);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      float* const to = &values[index[targets[i]] * dim];
-      for (int64_t d = 0; d < dim; ++d) to[d] += from[positions[i] * dim + d];
-    }
-  } else {
-    rows = targets;
-    values.reserve(rows.size() * dim);
-    for (const int64_t position : positions) {
-      values.insert(values.end(), from + position * dim, from + (position + 1) * dim);
-    }
-  }
   const TableRows memory = table_->shard().parts();
-  Update out = {.rows = {.ids = Tensor::from(rows, {std::ssize(rows)}),
-                         .values = Tensor::from(values, {std::ssize(rows), dim}),
-                         .dense_shape = {table_->row_limit(), dim}},
-                .values = memory.values,
-                .row_step = memory.row_step};
+  Update out = {.values = memory.values, .row_step = memory.row_step};
+  for (const IndexedSlices& gradient : gradients_) {
+    out.rows.push_back(all_rows && out.rows.empty() ? all_rows_of(gradient)
+                                                    : contributions_of(gradient));
+  }
   out.slots.assign(memory.slots, memory.slots + table_->shard().slots());
   return out;
 }
@@ -227,7 +255,7 @@ void KeyedVariable::finish_update() {
     return std::ranges::find(planned_, entry.second) != planned_.end();
   });
   planned_.clear();
-  gradient_ = {};
+  gradients_.clear();
   table_->finish_update();
 }
 

@@ -22,7 +22,7 @@ Tensor inference_rows(const distribute::KeyedTable& table, FeatureBags& bags);
 
 // A lookup while a tape is active is a training lookup. Its rows are a differentiable function of
 // the variable, whose gradient names the lookup and its ids by opaque row ids. An update counts the
-// ids of the lookups that the gradient names.
+// ids of the lookups that the gradients of the replicas name.
 class KeyedVariable final : public KeyedRows, public std::enable_shared_from_this<KeyedVariable> {
  public:
   // Makes a table and its variable, which is named like the table unless `name` is set. The
@@ -39,7 +39,7 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
   void materialize(std::span<const int64_t>) override {}  // lookups do not read the value
   void materialize_all() override;
   void set_slots(const std::vector<Slot>& slots) override;
-  void plan_update(const IndexedSlices& gradient) override;
+  void plan_update(std::vector<IndexedSlices> gradients) override;
   Update commit_update(bool all_rows) override;
   void finish_update() override;
 
@@ -51,6 +51,8 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
   Gradient gradient_of(const Gradient& of_rows, int64_t ticket, const Shape& shape) const;
   std::pair<std::vector<int64_t>, std::vector<int64_t>> targets_of(
       const IndexedSlices& gradient) const;
+  IndexedSlices contributions_of(const IndexedSlices& gradient) const;
+  IndexedSlices all_rows_of(const IndexedSlices& gradient) const;
 
   const TableConfig config_;
   const distribute::InitialRows initial_;
@@ -60,7 +62,7 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
   int64_t next_ticket_ = 0;
   std::deque<std::pair<int64_t, Lookup>> lookups_;  // training lookups by ticket, oldest first
   // Between plan_update() and finish_update().
-  IndexedSlices gradient_;
+  std::vector<IndexedSlices> gradients_;  // by replica
   std::vector<Lookup> planned_;
 };
 

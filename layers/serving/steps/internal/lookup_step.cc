@@ -9,6 +9,7 @@
 #include <keel/framework/internal/int8_table.h>
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
 #include <keel/framework/kernels/embedding/row_sum.h>
+#include <keel/framework/kernels/update_rules/finite.h>
 #include <keel/layers/serving/steps/internal/serving_keys.h>
 
 namespace keel {
@@ -27,12 +28,18 @@ void prefetch_row(const char* row, int64_t bytes) {
   }
 }
 
+bool is_invalid_key(int64_t key) { return key < 0; }
+bool is_invalid_key(const std::string& key) { return key.empty(); }
+
 // The row numbers of keys, which are found when they are read.
 template <class Key>
 struct RowsOfKeys {
   const Key* data;
   const ServingKeys* keys;
+  bool drops_invalid;
+  bool is_invalid(int64_t i) const { return is_invalid_key(data[i]); }
   int64_t operator[](int64_t i) const {
+    if (drops_invalid && is_invalid(i)) return -1;
     if constexpr (std::is_same_v<Key, std::string>) {
       return keys->row(data[i]);
     } else {
@@ -46,7 +53,7 @@ template <class Fn>
 void visit_ids(const PlanLookup& lookup, const TensorView& ids, const Fn& fn) {
   const auto visit = [&]<class Id>(const Id* data) {
     if (lookup.keys != nullptr) {
-      fn(RowsOfKeys<Id>{data, lookup.keys.get()});
+      fn(RowsOfKeys<Id>{data, lookup.keys.get(), lookup.invalid_keys == InvalidKeys::kDrop});
     } else if constexpr (!std::is_same_v<Id, std::string>) {
       fn(data);
     }
@@ -91,18 +98,21 @@ struct Dense {
   const void* ids;  // ids of the first row
   DType dtype;
   const ServingKeys* keys;  // null for row numbers
+  bool drops_invalid;       // of keys
   RowBytes table;
   int64_t dim, per_row;
   PlanRows out;
 
   int64_t id(int64_t i) const {
     // An id that is left out reads the row of zeros.
-    if (dtype == DType::kString) {
-      return std::max<int64_t>(0, keys->row(static_cast<const std::string*>(ids)[i]));
-    }
+    if (dtype == DType::kString) return row_of(static_cast<const std::string*>(ids)[i]);
     const int64_t out = dtype == DType::kInt32 ? static_cast<const int32_t*>(ids)[i]
                                                : static_cast<const int64_t*>(ids)[i];
-    return keys == nullptr ? out : std::max<int64_t>(0, keys->row(out));
+    return keys == nullptr ? out : row_of(out);
+  }
+  template <class Key>
+  int64_t row_of(const Key& key) const {
+    return drops_invalid && is_invalid_key(key) ? 0 : std::max<int64_t>(0, keys->row(key));
   }
   const char* row(int64_t i) const { return table.base + id(i) * table.bytes; }
 };
@@ -114,6 +124,7 @@ Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
   return {.ids = static_cast<const char*>(ids.data) + first * bytes,
           .dtype = ids.dtype,
           .keys = entry.lookup.keys.get(),
+          .drops_invalid = entry.lookup.invalid_keys == InvalidKeys::kDrop,
           .table = rows_of(entry.lookup),
           .dim = entry.lookup.table.dim(1),
           .per_row = entry.per_row,
@@ -154,10 +165,15 @@ void copy_rows(const Dense& d, int64_t begin, int64_t end) {
   });
 }
 
-// Iterates over the row boundaries of a ragged or sparse tensor.
+// Iterates over the row boundaries of a tensor. Dense tensors have `per_row` values in each row.
 class RowEnds {
  public:
-  RowEnds(const TensorView& view, int64_t first_row) : view_(view), row_(first_row) {
+  RowEnds(const TensorView& view, int64_t per_row, int64_t first_row)
+      : view_(view), per_row_(per_row), row_(first_row) {
+    if (view.layout == Layout::kDense) {
+      at_ = first_row * per_row;
+      return;
+    }
     if (view.layout == Layout::kRagged) {
       at_ = view.row_splits[first_row];
       return;
@@ -176,6 +192,7 @@ class RowEnds {
   int64_t begin() const { return at_; }
   // Advances by one row and returns its end.
   int64_t next() {
+    if (view_.layout == Layout::kDense) return at_ += per_row_;
     if (view_.layout == Layout::kRagged) return at_ = view_.row_splits[++row_];
     while (at_ < view_.values && view_.indices[2 * at_] == row_) ++at_;
     ++row_;
@@ -184,8 +201,14 @@ class RowEnds {
 
  private:
   const TensorView& view_;
+  const int64_t per_row_;
   int64_t row_, at_ = 0;
 };
+
+// Returns the position of value p in its row, which starts at value `begin`.
+int64_t step_of(const TensorView& view, int64_t p, int64_t begin) {
+  return view.layout == Layout::kSparse ? view.indices[2 * p + 1] : p - begin;
+}
 
 template <int64_t kDim, bool kInt8, class Ids>
 void pool_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& call) {
@@ -198,13 +221,16 @@ void pool_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& c
   const int64_t dim = kDim > 0 ? kDim : lookup.table.dim(1);
   const auto combiner = lookup.combiner;
   const PlanRows out = call[entry.out];
-  RowEnds ends(view, call.begin);
+  RowEnds ends(view, entry.per_row, call.begin);
   int64_t p = ends.begin();
   for (int64_t r = 0; r < call.rows; ++r) {
     kernels::RowSum<kDim, float> sum(dim, out[r]);
     double total = 0;
     int64_t count = 0;
-    for (const int64_t end = ends.next(); p < end; ++p) {
+    const int64_t stop = ends.next();
+    const int64_t end =
+        lookup.max_row_length == kUnknown ? stop : std::min(stop, p + lookup.max_row_length);
+    for (; p < end; ++p) {
       if constexpr (kNumbers) {
         if (p + kIdsAhead < view.values && ids[p + kIdsAhead] >= 0) {
           prefetch_row(table.base + static_cast<int64_t>(ids[p + kIdsAhead]) * table.bytes,
@@ -237,7 +263,85 @@ void pool_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& c
           static_cast<float>(combiner == kernels::Combiner::kMean ? total : std::sqrt(total)));
     }
     sum.store();
+    p = stop;
   }
+}
+
+// Writes the rows of sequences. Sums of one row give the bits of the layer's lookup.
+template <int64_t kDim, bool kInt8, class Ids>
+void write_sequences(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& call) {
+  const PlanLookup& lookup = entry.lookup;
+  const TensorView& view = call.view(lookup.ids);
+  const float* const weights =
+      lookup.weights ? static_cast<const float*>(call.view(*lookup.weights).data) : nullptr;
+  const RowBytes table = rows_of(lookup);
+  const int64_t dim = kDim > 0 ? kDim : lookup.table.dim(1);
+  const PlanRows out = call[entry.out];
+  RowEnds ends(view, entry.per_row, call.begin);
+  int64_t p = ends.begin();
+  for (int64_t r = 0; r < call.rows; ++r) {
+    std::fill_n(out[r], lookup.sequence_length * dim, 0.0F);
+    const int64_t begin = p;
+    for (const int64_t end = ends.next(); p < end; ++p) {
+      const int64_t step = step_of(view, p, begin);
+      if (step >= lookup.sequence_length) continue;
+      const auto id = static_cast<int64_t>(ids[p]);
+      if (id < 0) continue;
+      kernels::RowSum<kDim, float> sum(dim, out[r] + step * dim);
+      const auto row = [&] {
+        const char* const at = table.base + id * table.bytes;
+        if constexpr (kInt8) {
+          return kernels::Int8Row(at);
+        } else {
+          return reinterpret_cast<const float*>(at);
+        }
+      }();
+      if (weights == nullptr) {
+        sum.template add<false>(row, 1);
+      } else {
+        sum.template add<true>(row, weights[p]);
+      }
+      sum.store();
+    }
+  }
+}
+
+// Throws InvalidIdError for the first negative id or empty string.
+template <class Key>
+void reject_invalid_keys(const PlanLookup& lookup, const RowsOfKeys<Key>& keys, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (!keys.is_invalid(i)) continue;
+    const auto id = [&] {
+      if constexpr (std::is_same_v<Key, std::string>) {
+        return std::string("empty");
+      } else {
+        return str(keys.data[i]);
+      }
+    }();
+    throw InvalidIdError(lookup.caller, ": the id at position ", i, " is ", id,
+                         ", which IdPolicy::error() rejects");
+  }
+}
+
+// Returns the number of negative ids and empty strings. Those beyond the length of a sequence do
+// not count.
+template <class Key>
+int64_t invalid_keys(const LookupStep::Entry& entry, const RowsOfKeys<Key>& keys,
+                     const TensorView& view) {
+  const int64_t length = entry.lookup.sequence_length;
+  int64_t out = 0;
+  if (length == 0) {
+    for (int64_t i = 0; i < view.values; ++i) out += keys.is_invalid(i) ? 1 : 0;
+    return out;
+  }
+  RowEnds ends(view, entry.per_row, 0);
+  for (int64_t r = 0, p = 0; r < view.rows; ++r) {
+    const int64_t begin = p;
+    for (const int64_t end = ends.next(); p < end; ++p) {
+      out += keys.is_invalid(p) && step_of(view, p, begin) < length ? 1 : 0;
+    }
+  }
+  return out;
 }
 
 // Throws ValueError for the first id that is out of range. Negative ids are valid if they are
@@ -268,6 +372,13 @@ void check_weights(const PlanLookup& lookup, const TensorView& ids, const Tensor
     same = std::equal(ids.indices, ids.indices + 2 * ids.values, weights.indices);
   }
   if (!same) throw ValueError(lookup.caller, ": weights must have the same positions as the ids");
+  if (!lookup.finite_weights) return;
+  const std::span values(static_cast<const float*>(weights.data),
+                         static_cast<size_t>(weights.values));
+  const int64_t bad = kernels::first_not_finite(values);
+  if (bad < 0) return;
+  throw ValueError(lookup.caller, ": the weight at position ", bad, " is ", values[bad],
+                   "; weights must be finite");
 }
 
 }  // namespace
@@ -275,7 +386,8 @@ void check_weights(const PlanLookup& lookup, const TensorView& ids, const Tensor
 LookupStep::LookupStep(std::vector<Entry> entries, bool checks_when_run)
     : checks_when_run_(checks_when_run) {
   for (Entry& entry : entries) {
-    (entry.layout == Layout::kDense ? dense_ : pooled_).push_back(std::move(entry));
+    const bool is_pooled = entry.layout != Layout::kDense || entry.lookup.pools_dense;
+    (is_pooled ? pooled_ : dense_).push_back(std::move(entry));
   }
 }
 
@@ -296,9 +408,27 @@ void LookupStep::check_entries(const PlanCall& call) const {
                            call.batch, " rows, received ", ids.shape);
       }
       if (entry.lookup.weights) check_weights(entry.lookup, ids, call.view(*entry.lookup.weights));
-      if (entry.lookup.keys != nullptr) continue;  // all keys are valid
+      if (entry.lookup.keys != nullptr && entry.lookup.invalid_keys != InvalidKeys::kReject)
+        continue;
       visit_ids(entry.lookup, ids, [&]<class Ids>(const Ids& values) {
-        if constexpr (std::is_pointer_v<Ids>) check_ids(entry.lookup, values, ids.values);
+        if constexpr (std::is_pointer_v<Ids>) {
+          check_ids(entry.lookup, values, ids.values);
+        } else {
+          reject_invalid_keys(entry.lookup, values, ids.values);
+        }
+      });
+    }
+  }
+  // Ids are counted after all entries have been checked.
+  for (const auto* entries : {&dense_, &pooled_}) {
+    for (const Entry& entry : *entries) {
+      if (!entry.lookup.count_dropped) continue;
+      const TensorView& ids = call.view(entry.lookup.ids);
+      visit_ids(entry.lookup, ids, [&]<class Ids>(const Ids& values) {
+        if constexpr (!std::is_pointer_v<Ids>) {
+          const int64_t dropped = invalid_keys(entry, values, ids);
+          if (dropped > 0) entry.lookup.count_dropped(dropped);
+        }
       });
     }
   }
@@ -328,6 +458,11 @@ void LookupStep::run(const PlanCall& call) const {
   for (const Entry& entry : pooled_) {
     visit_ids(entry.lookup, call.view(entry.lookup.ids), [&](const auto& ids) {
       kernels::with_constant_dim(entry.lookup.table.dim(1), [&]<int64_t kDim>() {
+        if (entry.lookup.sequence_length > 0) {
+          entry.lookup.int8 ? write_sequences<kDim, true>(entry, ids, call)
+                            : write_sequences<kDim, false>(entry, ids, call);
+          return;
+        }
         entry.lookup.int8 ? pool_rows<kDim, true>(entry, ids, call)
                           : pool_rows<kDim, false>(entry, ids, call);
       });

@@ -361,16 +361,23 @@ TEST(DynamicLayersTest, D077PlacementsStartWithEqualRowsAndStreams) {
   EXPECT_EQ(rows_of("sparsecore"), rows_of("default_device"));
 }
 
-TEST(DynamicLayersTest, TheDefaultDeviceTrainsInOneReplica) {
-  TPUStrategy strategy({.num_cores = 2});
-  const auto scope = strategy.scope();
-  const DistributedEmbedding layer(
-      {.feature_configs = feature_of(table_of({}, "default_device"), {kUnknown})});
-  const OptimizerHandle optimizer = adagrad();
-  EXPECT_THAT(message_of<NotImplementedError>(
-                  [&] { strategy.run([&] { train(layer, optimizer, ids({1, 2})); }); }),
-              HasSubstr("items/embeddings"));
-  EXPECT_EQ(layer->dynamic_table("items").size(), 0);
+TEST(DynamicLayersTest, D077TheDefaultDeviceTrainsInSeveralReplicas) {
+  const auto state_of = [](const std::string& placement) {
+    TPUStrategy strategy({.num_cores = 2});
+    const auto scope = strategy.scope();
+    const DistributedEmbedding layer(
+        {.feature_configs = feature_of(table_of({}, placement), {kUnknown})});
+    const OptimizerHandle optimizer = adagrad();
+    for (int step = 0; step < 3; ++step) {
+      strategy.run([&] { train(layer, optimizer, ids({1, 2, 1 + step})); });
+    }
+    return layer->dynamic_table("items").state();
+  };
+  const DynamicTableState variable = state_of("default_device"), engine = state_of("sparsecore");
+  EXPECT_EQ(variable.keys.to_vector<int64_t>(), engine.keys.to_vector<int64_t>());
+  EXPECT_EQ(variable.count.to_vector<int64_t>(), engine.count.to_vector<int64_t>());
+  EXPECT_EQ(variable.statistics.hits, engine.statistics.hits);
+  expect_near(variable.rows.to_vector<float>(), engine.rows.to_vector<float>(), {.absolute = 1e-5});
 }
 
 TEST(DynamicLayersTest, D076ADynamicTableInAListOfTablesToStackIsAValueError) {

@@ -182,7 +182,9 @@ TEST(PositionPoolTest, MaxTakesNoWeights) {
   EXPECT_THAT(message_of<ValueError>(
                   [] { make_table({.vocabulary_size = 2, .dim = 1, .combiner = "min"}); }),
               HasSubstr("must be mean, sum, sqrtn or max, received 'min'"));
-  EXPECT_THROW(make_table({.dim = 1, .combiner = "max", .dynamic = DynamicVocabulary{}}),
+  EXPECT_THROW(make_table({.dim = 1,
+                           .combiner = "max",
+                           .dynamic = DynamicVocabulary{.not_admitted = NotAdmitted::ignore()}}),
                NotImplementedError);
 }
 
