@@ -7,12 +7,17 @@
 //   step          a training step of DLRM: time over that with static tables
 //   growth        the longest step over the median while a table grows
 //   checkpoint    time to write and to restore, over a static table of the same bytes
+//   serve         the serving plan of DLRM: time of a call over that with static tables
+//   2 ranks       speed of two MPI ranks over one, over the same for static tables
 #include "benchmarks/dynamic/key_index_speed.h"
+#include "benchmarks/dynamic/rank_speed.h"
+#include "benchmarks/dynamic/serving_speed.h"
 #include "benchmarks/dynamic/step_speed.h"
 #include "benchmarks/support/report.h"
 
 int main(int argc, char** argv) {
   using namespace keel::bench;
+  if (const std::optional<int> code = measure_as_rank()) return *code;
   const Options options =
       parse_options(argc, argv, "bench_dynamic", "tables for unbounded ids over static tables");
   Report report(options, "bench_dynamic");
@@ -20,5 +25,7 @@ int main(int argc, char** argv) {
   measure_steps(options, report);
   measure_growth(options, report);
   measure_checkpoints(options, report);
+  measure_serving(options, report);
+  measure_ranks(options, report);
   return report.finish();
 }

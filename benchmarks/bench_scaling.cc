@@ -8,15 +8,10 @@
 // jobs of one rank at the same time. Two ranks cannot be faster than these copies, which are
 // therefore the limit.
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -28,6 +23,7 @@
 #include "benchmarks/models/click_trainer.h"
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"
+#include "benchmarks/support/ranks.h"
 #include "benchmarks/support/report.h"
 
 namespace keel::bench {
@@ -39,7 +35,6 @@ constexpr int kMostStepsToWait = 1000;
 constexpr char kRank[] = "KEEL_BENCH_SCALING_STEPS";  // set for the measuring processes
 constexpr char kRendezvous[] =
     "KEEL_BENCH_SCALING_RENDEZVOUS";  // set for copies: a file to which both append
-constexpr char kMark[] = "milliseconds_per_step ";
 
 // A file in which two copies record their progress.
 class Rendezvous {
@@ -91,35 +86,9 @@ int measure_steps(int steps) {
   }
   step_until_complete();
   if (distribute::processes().rank() == 0) {
-    std::cout << kMark << 1e3 * median(std::move(seconds)) << '\n' << std::flush;
+    print_step_time(median(std::move(seconds)));
   }
   return 0;
-}
-
-using Output = std::unique_ptr<FILE, int (*)(FILE*)>;
-
-Output start_ranks(const std::string& program, int ranks) {
-  const std::string command = str("mpirun --allow-run-as-root --oversubscribe --bind-to none -n ",
-                                  ranks, " '", program, "' 2>&1");
-  return {popen(command.c_str(), "r"), pclose};
-}
-
-// Returns the milliseconds per step after the job has ended, or nothing if the ranks could not be
-// started.
-std::optional<double> result_of(const Output& output) {
-  if (output == nullptr) return {};
-  std::array<char, 512> line;
-  std::optional<double> out;
-  while (std::fgets(line.data(), line.size(), output.get()) != nullptr) {
-    if (std::strncmp(line.data(), kMark, sizeof(kMark) - 1) == 0) {
-      out = std::strtod(line.data() + sizeof(kMark) - 1, nullptr);
-    }
-  }
-  return out;
-}
-
-std::optional<double> run_ranks(const std::string& program, int ranks) {
-  return result_of(start_ranks(program, ranks));
 }
 
 // Returns the mean of two jobs of one rank that run at the same time.
@@ -128,19 +97,14 @@ std::optional<double> run_copies(const std::string& program) {
       (std::filesystem::temp_directory_path() / str("keel_bench_scaling_", getpid())).string();
   std::filesystem::remove(rendezvous);
   setenv(kRendezvous, rendezvous.c_str(), 1);
-  const Output first = start_ranks(program, 1);
-  const Output second = start_ranks(program, 1);
+  const RankOutput first = start_ranks(program, 1);
+  const RankOutput second = start_ranks(program, 1);
   unsetenv(kRendezvous);
-  const auto a = result_of(first);
-  const auto b = result_of(second);
+  const auto a = step_time_of(first);
+  const auto b = step_time_of(second);
   std::filesystem::remove(rendezvous);
   if (!a || !b) return {};
   return (*a + *b) / 2;
-}
-
-std::string own_path() {
-  std::array<char, 4096> path = {};
-  return readlink("/proc/self/exe", path.data(), path.size() - 1) > 0 ? path.data() : "";
 }
 
 int run(const Options& options) {
@@ -149,8 +113,8 @@ int run(const Options& options) {
   setenv(kRank, options.quick ? "40" : "150", 1);
   std::vector<double> alone, together, apart, shares, limits, of_limit;
   for (int turn = 0; turn < turns; ++turn) {
-    const auto one = run_ranks(own_path(), 1);
-    const auto two = run_ranks(own_path(), 2);
+    const auto one = step_time_of_ranks(own_path(), 1);
+    const auto two = step_time_of_ranks(own_path(), 2);
     const auto copies = run_copies(own_path());
     if (!one || !two || !copies) {
       report.note("mpirun could not start the processes: not measured");

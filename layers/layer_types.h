@@ -81,13 +81,32 @@ struct StateEntry {
 
   // Access by rows, for tables that one process may not hold whole. This process stores the rows
   // [first, end) of the table; `read` and `write` transfer float32 rows [begin, end) in that range.
+  // If `get` is set, it returns rows of any dtype and replaces both.
   struct Rows {
     int64_t first = 0;  // first row in this process
     int64_t end = 0;    // row after the last one in this process
     std::function<void(int64_t begin, int64_t end, float* out)> read;            // copies to `out`
     std::function<void(int64_t begin, int64_t end, const float* values)> write;  // sets the rows
+    std::function<Tensor(int64_t begin, int64_t end)> get = {};                  // see above
   };
   std::optional<Rows> rows = {};  // unset for values that each process holds whole
+
+  // A value in a file, whose rows are read when they are needed.
+  struct Saved {
+    TensorSpec spec = {};    // of the whole value
+    std::string place = {};  // the file and the value, for errors
+    std::function<Tensor(int64_t begin, int64_t end)> read = {};  // returns rows [begin, end)
+  };
+  // Restores the parts of a table with dynamic ids, in place of set(), so that the table and the
+  // saved one need not be in memory at once. prepare() takes every part; that of the last one
+  // checks all of them and throws before anything changes. Then replace() and finish() of the last
+  // part make them the table; those of the others are unset. finish() is collective.
+  struct Restore {
+    std::function<void(const Saved& value)> prepare;  // see above
+    std::function<void()> replace = {};               // see above
+    std::function<void()> finish = {};                // see above
+  };
+  std::optional<Restore> restore = {};  // unset for all other values
 };
 
 // Additional base class of layers whose sublayers Keras's weights files name by the attribute that

@@ -28,6 +28,7 @@ struct Entry {
   std::function<void(const Tensor&)> set;
   std::optional<StateEntry::Rows> rows = {};
   bool any_rows = false;
+  std::optional<StateEntry::Restore> restore = {};
 };
 
 // A variable that an optimizer may keep slots for.
@@ -44,7 +45,8 @@ Entry stored_as(std::string key, const StateEntry& entry) {
           .get = entry.get,
           .set = entry.set,
           .rows = entry.rows,
-          .any_rows = entry.any_rows};
+          .any_rows = entry.any_rows,
+          .restore = entry.restore};
 }
 
 std::vector<Entry> model_entries(const CheckpointItems& items) {
@@ -269,6 +271,34 @@ void assign(const CheckpointReader& file, const Entry& entry) {
   if (!entry.rows) entry.set(value);
 }
 
+// Passes a part of a table with dynamic ids to the table, which checks its parts.
+void prepare(const CheckpointReader& file, const Entry& entry) {
+  const StateEntry::Saved value = {.spec = file.index().at(entry.key).spec,
+                                   .place = file.path() + ", " + entry.key,
+                                   .read = [&file, key = entry.key](int64_t begin, int64_t end) {
+                                     return file.read(key, begin, end);
+                                   }};
+  distribute::run_collectively(distribute::processes(), "Checkpoint.restore",
+                               [&] { entry.restore->prepare(value); });
+}
+
+// Prepares the restoration of a table with dynamic ids from the rows and slots of a static table.
+// An empty state means that there are no other parts (dynamic_entries.h).
+void prepare_from_static(const Entry& state) {
+  const StateEntry::Saved none = {
+      .spec = state.spec, .read = [](int64_t, int64_t) { return Tensor::scalar(std::string()); }};
+  distribute::run_collectively(distribute::processes(), "Checkpoint.restore",
+                               [&] { state.restore->prepare(none); });
+}
+
+// Makes the parts of a table with dynamic ids the table, if the entry is its last part.
+void replace_table(const Entry& entry) {
+  if (!entry.restore->replace) return;
+  distribute::run_collectively(distribute::processes(), "Checkpoint.restore",
+                               [&] { entry.restore->replace(); });
+  entry.restore->finish();
+}
+
 }  // namespace
 
 void RestoreStatus::assert_consumed() const {
@@ -346,9 +376,15 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
     throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
                      joined(missing_weights), "; set allow_missing_weights to keep their values");
   }
-  for (const Entry* entry : assignments) assign(file, *entry);
-  // An empty state means that the rows are those of a static table (dynamic_entries.h).
-  for (const Entry* entry : warm_starts) entry->set(Tensor::scalar(std::string()));
+  // Tables with dynamic ids are checked before anything changes.
+  for (const Entry* entry : assignments) {
+    if (entry->restore) prepare(file, *entry);
+  }
+  for (const Entry* entry : warm_starts) prepare_from_static(*entry);
+  for (const Entry* entry : assignments) {
+    entry->restore ? replace_table(*entry) : assign(file, *entry);
+  }
+  for (const Entry* entry : warm_starts) replace_table(*entry);
   for (const auto& [key, stored] : index) status.unused.push_back(key);
   return status;
 }

@@ -472,8 +472,9 @@ Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t co
   const Place place{path(), dataset};
   const Impl::Dataset source = impl_->open_dataset(dataset);
   const DType dtype = source.spec.dtype;
-  if (source.spec.shape.rank() == 0 || !is_number(dtype)) {
-    place.fail("must hold rows of numbers, but holds ", dtype, source.spec.shape);
+  const bool strings = dtype == DType::kString;
+  if (source.spec.shape.rank() == 0 || !(is_number(dtype) || strings)) {
+    place.fail("must hold rows of numbers or strings, but holds ", dtype, source.spec.shape);
   }
   const int64_t rows = source.spec.shape[0];
   if (first < 0 || count < 0 || first > rows || count > rows - first) {
@@ -485,10 +486,17 @@ Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t co
   const std::vector<hsize_t> dims(out.shape().dims().begin(), out.shape().dims().end());
   const Id memory_space = place.check(H5Screate_simple(out.shape().rank(), dims.data(), nullptr),
                                       H5Sclose, "the dataspace cannot be created");
+  const auto read_into = [&](hid_t memory, void* to) {
+    return H5Dread(source.id, memory, memory_space, source.space, H5P_DEFAULT, to);
+  };
+  if (strings) {
+    std::vector<std::string> found =
+        read_strings(place, source.type, memory_space, out.size(), impl_->bytes, read_into);
+    std::ranges::move(found, out.mutable_data<std::string>().begin());
+    return out;
+  }
   const Id type = memory_type(place, dtype, source.type);
-  place.check(
-      H5Dread(source.id, type, memory_space, source.space, H5P_DEFAULT, out.mutable_raw().data()),
-      "values cannot be read");
+  place.check(read_into(type, out.mutable_raw().data()), "values cannot be read");
   return out;
 }
 

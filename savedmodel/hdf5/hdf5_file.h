@@ -72,8 +72,8 @@ class Hdf5File {
   Tensor read(const std::string& dataset) const;
   // Reads a whole dataset and converts it to another numeric dtype.
   Tensor read(const std::string& dataset, DType dtype) const;
-  // Reads rows [first, first + count) of a numeric dataset of rank 1 or more. Throws IoError if the
-  // dataset has fewer rows.
+  // Reads rows [first, first + count) of a dataset of numbers or strings of rank 1 or more. Throws
+  // IoError if the dataset has fewer rows.
   Tensor read_rows(const std::string& dataset, int64_t first, int64_t count) const;
 
  private:

@@ -56,6 +56,7 @@ StoredValue stored(std::string name, const StateEntry& entry) {
   const auto row = [name, entry](int64_t r) {
     check_row(name, entry.spec, r);
     if (!entry.rows) return row_of(entry.get(), r);
+    if (entry.rows->get) return entry.rows->get(r, r + 1);
     Tensor out = Tensor::uninitialized(entry.spec.shape.with(0, 1), DType::kFloat32);
     entry.rows->read(r, r + 1, out.mutable_data<float>().data());
     return out;

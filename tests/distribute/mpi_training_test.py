@@ -3,7 +3,7 @@
 readable by any number of processes, and a failed job must end soon and report why.
 
 usage: mpi_training_test.py MPIEXEC NUMPROC_FLAG PROGRAM CASE; PROGRAM is train_ctr for the case
-train_ctr and mpi_training_program for the others"""
+train_ctr, mpi_dynamic_program for dynamic_checkpoints and mpi_training_program for the others"""
 import filecmp
 import os
 import pathlib
@@ -150,6 +150,37 @@ def checkpoints(folder):
     print("memory to write:", needed)
 
 
+def dynamic_checkpoints(folder):
+    """D-091: tables for unbounded ids, saved and restored by 1 to 4 processes."""
+    whole = state(output(PLAIN, hosts=4, steps=12))
+    arrays = set()
+    for writer in (PLAIN, 1, 2, 3, 4):
+        source = folder / f"from-{writer}"
+        source.mkdir()
+        text = output(writer, hosts=4, steps=6, save=source / "ckpt.h5")
+        written = state(text)
+        arrays.add(state(text, "arrays "))
+        parts = len(list(source.glob("*.part-*")))
+        expect(parts == max(0, writer - 1), f"{parts} parts written by {writer} processes")
+        for reader in (PLAIN, 1, 2, 3, 4):
+            text = output(reader, hosts=4, steps=12, load=source / "ckpt.h5")
+            where = f"written by {writer}, read by {reader} processes"
+            expect(state(text, "restored ") == written, f"{where}: restored {text}, written {written}")
+            expect(state(text) == whole, f"{where}: went on to {text} instead of {whole}")
+        other = output(2, hosts=2, steps=6, load=source / "ckpt.h5")
+        expect(state(other, "restored ") == written, f"other hosts: restored {other}")
+        print(f"written by {writer}: {written}, then {whole}")
+    expect(len(arrays) == 1 and None not in arrays, f"other arrays in other numbers of processes: {arrays}")
+    # A process that has 98 MiB of rows and slots copies only small blocks of them.
+    kept = os.environ.get("ASAN_OPTIONS", "")
+    os.environ["ASAN_OPTIONS"] = kept + ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+    code, out, err, _ = run(2, hosts=2, rows=400_000, save=folder / "large.h5")
+    needed = [int(n) for n in re.findall(r"(\d+) MiB to", err)]
+    os.environ["ASAN_OPTIONS"] = kept
+    expect(code == 0 and len(needed) == 4 and max(needed) < 70, f"memory: {needed} MiB {out}{err}")
+    print("memory to write and to restore:", needed, out)
+
+
 def refusals(folder):
     for processes, hosts, cores in ((PLAIN, 3, 1), (3, 3, 1)):
         lines = output(processes, mode="refuse", **place(hosts, cores)).splitlines()
@@ -264,7 +295,7 @@ def train_ctr(folder):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (same_bits, checkpoints, partitions, norms, refusals, full_disks, kills,
+    cases = {f.__name__: f for f in (same_bits, checkpoints, dynamic_checkpoints, partitions, norms, refusals, full_disks, kills,
                                        train_ctr)}
     with tempfile.TemporaryDirectory() as name:
         cases[CASE](pathlib.Path(name))

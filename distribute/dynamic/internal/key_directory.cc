@@ -38,6 +38,35 @@ uint32_t KeyDirectory<Key>::add(const Key& key, uint64_t hash, const KeyUse& use
 }
 
 template <class Key>
+void KeyDirectory<Key>::reserve(int64_t keys) {
+  if (keys > int64_t{kNone}) {
+    throw RuntimeError("embedding table: 2^32 - 1 rows are the maximum of one process");
+  }
+  if (keys == 0) return;
+  records_.grow(keys);
+  index_.reserve(keys);
+}
+
+template <class Key>
+void KeyDirectory<Key>::append(std::span<const Key> keys, std::span<const uint64_t> hashes,
+                               std::span<const KeyUse> uses) {
+  constexpr size_t kAhead = 32;
+  const int64_t first = limit_;
+  records_.grow(first + std::ssize(keys));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i + kAhead < keys.size()) index_.prefetch(hashes[i + kAhead]);
+    const auto position = static_cast<uint32_t>(first + static_cast<int64_t>(i));
+    if (tracks_expiry_) expiry_.reserve(position, uses[i].last);
+    records_.set_use(position, uses[i]);
+    records_.assign(position, keys[i]);
+    index_.insert(hashes[i], position, indexed());
+    if (tracks_expiry_) expiry_.add(position, uses[i].last);
+    limit_ = first + static_cast<int64_t>(i) + 1;
+    ++size_;
+  }
+}
+
+template <class Key>
 void KeyDirectory<Key>::remove(uint32_t position) {
   index_.erase(key_hash(records_.key(position)), position, indexed());
   records_.release(position, first_free_);

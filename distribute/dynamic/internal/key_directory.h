@@ -92,6 +92,12 @@ class KeyDirectory {
   // std::bad_alloc, the directory is unchanged.
   uint32_t add(const Key& key, uint64_t hash, const KeyUse& use);
   uint32_t add(const Key& key, const KeyUse& use) { return add(key, key_hash(key), use); }
+  // Adds many keys that the directory does not contain, at the positions limit(), limit() + 1, ...
+  // Between clear() and the first key, reserve() makes room for `keys` keys, which is faster than
+  // growth. If one of them throws std::bad_alloc, the caller must clear the directory.
+  void reserve(int64_t keys);
+  void append(std::span<const Key> keys, std::span<const uint64_t> hashes,
+              std::span<const KeyUse> uses);
   // Lets take_expired() find keys. Call it while there are no keys.
   void track_expiry() { tracks_expiry_ = true; }
   // Returns the positions of the keys whose last occurrence was at `limit` or before, in no

@@ -13,6 +13,12 @@ KeyIndex::Table KeyIndex::make_table(size_t size) {
   return out;
 }
 
+void KeyIndex::reserve(size_t keys) {
+  size_t size = kFirstSlots;
+  while (keys * kOfSlots > size * kUsed) size *= 2;
+  table_ = make_table(size);
+}
+
 void KeyIndex::place(Table& table, uint64_t hash, uint32_t position) {
   size_t at = table.home(hash);
   while (table.slots()[at] != 0) at = table.next(at);

@@ -70,6 +70,9 @@ class KeyIndex {
     close_gap(table, gap, keys);
     --size_;
   }
+  // Makes an empty index so large that it does not grow before it has `keys` keys. Throws
+  // std::bad_alloc, without a change, if there is not enough memory.
+  void reserve(size_t keys);
   // Removes all keys and frees the memory.
   void clear() { *this = KeyIndex(); }
 

@@ -1,5 +1,7 @@
 #include <keel/distribute/dynamic/internal/keyed_peers.h>
 
+#include <algorithm>
+
 #include <keel/distribute/internal/placement.h>
 
 namespace keel::distribute {
@@ -11,6 +13,13 @@ KeyedPeers::KeyedPeers(ProcessGroup& group, int hosts)
   for (int shard = 0; shard < kKeyShards; ++shard) {
     owners_.push_back(placement.process_of(owner_of_key_shard(shard, hosts)));
   }
+}
+
+std::pair<int, int> KeyedPeers::owned_shards() const {
+  if (alone()) return {0, kKeyShards};
+  const auto owned = std::ranges::equal_range(owners_, rank());
+  return {static_cast<int>(owned.begin() - owners_.begin()),
+          static_cast<int>(owned.end() - owners_.begin())};
 }
 
 KeyedPeers::Messages KeyedPeers::all_gather(std::string_view what,

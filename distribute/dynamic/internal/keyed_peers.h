@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <keel/distribute/dynamic/internal/key_functions.h>
@@ -27,6 +28,9 @@ class KeyedPeers {
   int owner(uint64_t hash) const { return owner_of_shard(key_shard(hash)); }
   bool owns(uint64_t hash) const { return alone() || owner(hash) == rank(); }
 
+  // Returns the key shards [first, end) that this process owns.
+  std::pair<int, int> owned_shards() const;
+
   // Return the messages of all processes by rank, including this one. In all_gather() each process
   // sends the same message to all; in exchange() message p goes to process p. Collective.
   using Messages = std::vector<std::vector<std::byte>>;
@@ -36,7 +40,7 @@ class KeyedPeers {
  private:
   ProcessGroup* group_ = nullptr;  // null: one process
   int hosts_ = 1;
-  std::vector<int> owners_;  // by key shard
+  std::vector<int> owners_;  // by key shard, ascending
 };
 
 // Returns readers of messages.

@@ -26,6 +26,7 @@
 #include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/distribute/dynamic/internal/initial_rows.h>
 #include <keel/distribute/dynamic/internal/keyed_peers.h>
+#include <keel/distribute/dynamic/internal/saved_table.h>
 #include <keel/distribute/dynamic/table_statistics.h>
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/embedding/internal/table_shard.h>
@@ -74,11 +75,10 @@ enum class KeyedRound {
 
 // Keys are tensors of int64 or strings, as KeyedTableOptions::dynamic says. Any number of threads
 // may call the const members while no thread calls another one.
-class KeyedTable {
+class KeyedTable : public SavableTable {
  public:
   // Throws std::bad_alloc if there is not enough memory.
   static std::unique_ptr<KeyedTable> create(const KeyedTableOptions& options);
-  virtual ~KeyedTable() = default;
   KeyedTable(const KeyedTable&) = delete;
   KeyedTable& operator=(const KeyedTable&) = delete;
 
@@ -153,14 +153,18 @@ class KeyedTable {
   virtual int64_t prune(const PruneOptions& options) = 0;
   void set_clock(int64_t clock);
   void on_evict(EvictionCallback callback) { callbacks_.push_back(std::move(callback)); }
-
   // Takes over the callbacks of another table.
   void take_callbacks(KeyedTable& other) { callbacks_ = std::move(other.callbacks_); }
 
   virtual DynamicTableState state() const = 0;
   // Replaces the whole table. If there are more rows than the capacity, evicts the lowest ranks.
   // Throws ValueError, without a change, if they do not fit and there is no eviction policy.
-  virtual void restore(const DynamicTableState& state) = 0;
+  void restore(const DynamicTableState& state);
+  Tensor fallback_rows(int part) const final;
+  int64_t clock() const { return clock_; }
+  const RandomStream& stream() const { return initial_->stream(); }
+  int64_t version() const final { return version_; }
+  Tensor gathered(const Tensor& mine) const final;
 
  protected:
   explicit KeyedTable(const KeyedTableOptions& options);
@@ -179,9 +183,8 @@ class KeyedTable {
   // Returns a number that no table has had before.
   static int64_t next_version();
   double norm(int64_t row) const;
-  void check_state(const DynamicTableState& state) const;
-  void write_parts(int64_t row, int64_t index, const Tensor& rows,
-                   const std::map<std::string, Tensor>& slots);
+  void check_saved(const SavedTable& saved) const;
+  void restore_fallback(const SavedTable& saved);
 
   const KeyedTableOptions options_;
   std::unique_ptr<TableShard> shard_;  // never null
@@ -189,6 +192,7 @@ class KeyedTable {
   DynamicTableStatistics statistics_;  // without those of inference lookups, size and pending
   mutable std::atomic<int64_t> inference_looked_up_ = 0, inference_hits_ = 0;
   int64_t clock_ = 0;
+  int64_t version_ = next_version();
   std::vector<EvictionCallback> callbacks_;
   bool in_callback_ = false;
 };

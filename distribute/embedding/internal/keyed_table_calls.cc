@@ -28,13 +28,8 @@ Tensor KeyedTableOf<Key>::key_tensor(const KeyDirectory<Key>& of,
 
 template <class Key>
 Tensor KeyedTableOf<Key>::rows_at(int part, std::span<const uint32_t> positions) const {
-  const int64_t width = shard_->width(part);
-  Tensor out = Tensor::uninitialized({std::ssize(positions), width}, DType::kFloat32);
-  float* to = out.template mutable_data<float>().data();
-  for (const uint32_t position : positions) {
-    shard_->read(part, first_key_row() + position, to);
-    to += width;
-  }
+  Tensor out = Tensor::uninitialized({std::ssize(positions), shard_->width(part)}, DType::kFloat32);
+  shard_->read_rows(part, first_key_row(), positions, out.template mutable_data<float>().data());
   return out;
 }
 
@@ -89,10 +84,23 @@ void KeyedTableOf<Key>::refresh_size() {
 
 template <class Key>
 DynamicTableMemory KeyedTableOf<Key>::memory() const {
-  return {.rows = shard_->bytes(),
-          .index = directory_.bytes(),
-          .pending = filter_.pending().bytes(),
-          .sketch = filter_.sketch() ? std::ssize(filter_.sketch()->cells()) : 0};
+  using M = DynamicTableMemory;
+  M out = {.rows = shard_->bytes(),
+           .index = directory_.bytes(),
+           .pending = filter_.pending().bytes(),
+           .sketch = filter_.sketch() ? std::ssize(filter_.sketch()->cells()) : 0};
+  if (peers().alone()) return out;
+  MessageWriter mine;
+  mine.put(out);
+  out = {};
+  const auto messages = peers().all_gather("memory of a dynamic table", mine);
+  for (MessageReader& reader : readers_of(messages)) {
+    const M of_process = reader.get<M>();
+    for (const auto part : {&M::rows, &M::index, &M::pending, &M::sketch}) {
+      out.*part += of_process.*part;
+    }
+  }
+  return out;
 }
 
 template <class Key>

@@ -47,7 +47,16 @@ class KeyedTableOf final : public KeyedTable {
   void erase(const Tensor& keys) override;
   int64_t prune(const PruneOptions& options) override;
   DynamicTableState state() const override;
-  void restore(const DynamicTableState& state) override;
+  std::pair<SavedRange, SavedRange> saved_ranges() const override;
+  Tensor shard_starts() const override;
+  std::vector<uint32_t> saved_order(SavedIds of) const override;
+  Tensor keys_at(SavedIds of, std::span<const uint32_t> positions) const override;
+  Tensor uses_at(SavedIds of, SavedUse what, std::span<const uint32_t> positions) const override;
+  Tensor rows_at(int part, std::span<const uint32_t> positions) const override;
+  std::pair<SavedRange, Tensor> saved_sketch() const override;
+  std::unique_ptr<PreparedTable> prepare_restore(const SavedTable& saved) const override;
+  void replace(PreparedTable& prepared) override;
+  void finish_restore() override;
 
  private:
   // What a lookup found for a key: a row number, or one of these.
@@ -136,28 +145,27 @@ class KeyedTableOf final : public KeyedTable {
 
   // calls
   Tensor key_tensor(const KeyDirectory<Key>& of, std::span<const uint32_t> positions) const;
-  Tensor rows_at(int part, std::span<const uint32_t> positions) const;
   Tensor read_of_all(int part, std::span<const Key> keys, const char* caller) const;
-  void check_distinct(const Tensor& keys) const;
   int64_t sum_of_all(int64_t mine) const;
   void refresh_size();
   std::span<const Key> elements(const Tensor& keys, const char* caller) const;
   DynamicTableStatistics local_statistics() const;
 
   // checkpoints
-  DynamicTableState local_state() const;
-  DynamicTableState owned_part(const DynamicTableState& state) const;
-  void check_restorable(const DynamicTableState& state) const;
-  void restore_owned(const DynamicTableState& state);
-  void restore_keys(const DynamicTableState& state);
-  void restore_filter(const DynamicTableState& state);
-  void take_over(KeyedTableOf& other);
+  // Ids that have been read and checked.
+  struct Prepared;
+  class SavedKeys;
+  const KeyDirectory<Key>& directory(SavedIds of) const {
+    return of == SavedIds::kRows ? directory_ : filter_.pending();
+  }
+  void read_keys(Prepared& to) const;
+  void read_pending(Prepared& to) const;
+  void read_sketch(Prepared& to) const;
+  void read_rows(const Prepared& from);
   void set_rounding_numbers();
 
   KeyDirectory<Key> directory_;
   AdmissionFilter<Key> filter_;
-  // Changes whenever keys or rows change, so that lookups know whether they are stale.
-  int64_t version_ = next_version();
   std::optional<Plan> plan_;
   std::vector<uint32_t> admitted_;  // positions of the keys that the current update has admitted
   std::vector<Removed> removed_;    // for callbacks; empty if there are none

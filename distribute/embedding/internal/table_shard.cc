@@ -13,6 +13,8 @@ namespace {
 using kernels::StorageType;
 
 constexpr int64_t kRowsPerBlock = 256;
+constexpr int64_t kRowsPerCopy = 4096;
+constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 constexpr size_t kRowsAtOnce = 64;
 constexpr auto kNumbers = [] {
   std::array<int64_t, kRowsAtOnce> out{};
@@ -129,6 +131,34 @@ void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
     if (i + kAhead < rows.size()) prefetch_to_read(rows[i + kAhead]);
     read(0, rows[i], out);
   }
+}
+
+void TableShard::read_rows(int part, int64_t first, std::span<const uint32_t> rows,
+                           float* out) const {
+  constexpr int64_t kAhead = 32;
+  const char* const first_row = part == 0 ? base_ : reinterpret_cast<const char*>(pointers_[part]);
+  const int64_t bytes = part == 0 ? weight_bytes_ : width(part) * kFloatBytes;
+  parallel_for(std::ssize(rows), kRowsPerCopy, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) {
+        const int64_t ahead = rows_.position(first + rows[i + kAhead]);
+        kernels::prefetch_row_to_read(first_row + ahead * row_bytes_, bytes);
+      }
+      read(part, first + rows[i], out + i * width(part));
+    }
+  });
+}
+
+void TableShard::write_rows(int part, int64_t first, int64_t count, const float* values) {
+  parallel_for(count, kRowsPerCopy, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) write(part, first + i, values + i * width(part));
+  });
+}
+
+void TableShard::fill_rows(int part, int64_t first, int64_t count, const float* values) {
+  parallel_for(count, kRowsPerCopy, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) write(part, first + i, values);
+  });
 }
 
 void TableShard::write(int part, int64_t row, const float* values) {

@@ -96,6 +96,9 @@ class TableShard {
   void read(int part, int64_t row, float* out) const;
   // Copies the weights of many rows to `out` [rows.size(), dim].
   void read_rows(std::span<const int64_t> rows, float* out) const;
+  // Copies many rows of a part to `out` [rows.size(), width(part)], where rows[i] is a row number
+  // minus `first`. Runs in parallel.
+  void read_rows(int part, int64_t first, std::span<const uint32_t> rows, float* out) const;
   // Prefetch the weights of a row to be read soon, or all its parts to be written.
   void prefetch_to_read(int64_t row) const {
     kernels::prefetch_row_to_read(memory().row(rows_.position(row)), weight_bytes_);
@@ -105,6 +108,10 @@ class TableShard {
   }
   // Sets a row of a part from float32 values [width(part)].
   void write(int part, int64_t row, const float* values);
+  // Sets the rows [first, first + count) of a part from `values` [count, width(part)], or all of
+  // them to `values` [width(part)]. Run in parallel.
+  void write_rows(int part, int64_t first, int64_t count, const float* values);
+  void fill_rows(int part, int64_t first, int64_t count, const float* values);
   // Pools bags, or gathers rows if there are no splits. All rows of the table must be held here.
   void look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const;
 

@@ -35,7 +35,7 @@ class DynamicTable {
   double load() const;                                   // size / capacity; NaN if unbounded
   std::vector<char> contains(const Tensor& keys) const;  // by id: 1 if it has a row
   DynamicTableStatistics statistics() const;             // the counters, without pending updates
-  DynamicTableMemory memory() const;                     // the memory in bytes
+  DynamicTableMemory memory() const;                     // the memory in bytes, of all processes
 
   Tensor keys() const;  // all ids that have a row, ascending
   // Return the weights, and a slot of the optimizer, of ids as float32 [n, dim]. Throw ValueError

@@ -18,21 +18,33 @@ constexpr const char* kPartFormat = "keel-checkpoint-part";
 constexpr int64_t kVersion = 1;
 constexpr int64_t kBytesAtOnce = 16 << 20;
 
-int64_t rows_at_once(const Shape& shape) {
+int64_t rows_at_once(const TensorSpec& spec) {
+  const Shape& shape = spec.shape;
   const int64_t row = shape.rank() == 0 || shape[0] == 0 ? 1 : shape.size() / shape[0];
-  return std::max<int64_t>(1, kBytesAtOnce / (std::max<int64_t>(1, row) * 4));
+  const auto bytes = std::max<int64_t>(1, row) * static_cast<int64_t>(size_of(spec.dtype));
+  return std::max<int64_t>(1, kBytesAtOnce / bytes);
+}
+
+Tensor rows_between(const CheckpointValue& value, int64_t begin, int64_t end) {
+  if (value.rows->get) return value.rows->get(begin, end);
+  Tensor out = Tensor::uninitialized(value.spec.shape.with(0, end - begin), DType::kFloat32);
+  value.rows->read(begin, end, out.mutable_data<float>().data());
+  return out;
 }
 
 void write_rows(Hdf5Writer& file, const std::string& dataset, const CheckpointValue& value) {
   const StateEntry::Rows& rows = *value.rows;
-  file.create_dataset(dataset, {.shape = value.spec.shape.with(0, rows.end - rows.first),
-                                .dtype = value.spec.dtype});
-  const int64_t block = rows_at_once(value.spec.shape);
-  for (int64_t begin = rows.first; begin < rows.end; begin += block) {
-    const int64_t end = std::min(begin + block, rows.end);
-    Tensor part = Tensor::uninitialized(value.spec.shape.with(0, end - begin), DType::kFloat32);
-    rows.read(begin, end, part.mutable_data<float>().data());
-    file.write_rows(dataset, begin - rows.first, part);
+  if (value.spec.dtype == DType::kString) {
+    // Strings cannot be written in pieces.
+    file.write(dataset, rows_between(value, rows.first, rows.end));
+  } else {
+    file.create_dataset(dataset, {.shape = value.spec.shape.with(0, rows.end - rows.first),
+                                  .dtype = value.spec.dtype});
+    const int64_t block = rows_at_once(value.spec);
+    for (int64_t begin = rows.first; begin < rows.end; begin += block) {
+      const int64_t end = std::min(begin + block, rows.end);
+      file.write_rows(dataset, begin - rows.first, rows_between(value, begin, end));
+    }
   }
   if (rows.first == 0 && rows.end == value.spec.shape[0]) return;
   file.write_attribute(dataset, "first_row", rows.first);
@@ -264,12 +276,29 @@ void CheckpointReader::check_whole() const {
 Tensor CheckpointReader::read(const std::string& key) const {
   const std::vector<Piece>& pieces = pieces_.at(key);
   if (pieces.size() == 1) return pieces[0].file->read(pieces[0].dataset);
+  return read(key, 0, index_.at(key).spec.shape[0]);
+}
+
+Tensor CheckpointReader::read(const std::string& key, int64_t begin, int64_t end) const {
   const TensorSpec& spec = index_.at(key).spec;
-  Tensor out = Tensor::uninitialized(spec.shape, spec.dtype);
-  const int64_t row_bytes =
-      spec.shape[0] == 0 ? 0 : static_cast<int64_t>(out.raw().size()) / spec.shape[0];
-  read_rows(key, 0, spec.shape[0], [&](int64_t begin, const Tensor& rows) {
-    std::ranges::copy(rows.raw(), out.mutable_raw().begin() + begin * row_bytes);
+  if (spec.shape.rank() == 0) return read(key);
+  const Shape shape = spec.shape.with(0, end - begin);
+  if (shape.size() == 0) return Tensor::uninitialized(shape, spec.dtype);
+  const int64_t row = shape.size() / (end - begin);
+  Tensor out;
+  read_rows(key, begin, end, [&](int64_t first, const Tensor& rows) {
+    if (rows.shape() == shape) {
+      out = rows;
+      return;
+    }
+    if (!out) out = Tensor::uninitialized(shape, spec.dtype);
+    const int64_t at = (first - begin) * row;
+    if (spec.dtype == DType::kString) {
+      std::ranges::copy(rows.data<std::string>(), out.mutable_data<std::string>().begin() + at);
+      return;
+    }
+    const auto bytes = static_cast<int64_t>(size_of(spec.dtype));
+    std::ranges::copy(rows.raw(), out.mutable_raw().begin() + at * bytes);
   });
   return out;
 }
@@ -277,7 +306,7 @@ Tensor CheckpointReader::read(const std::string& key) const {
 void CheckpointReader::read_rows(
     const std::string& key, int64_t begin, int64_t end,
     const std::function<void(int64_t begin, const Tensor& values)>& use) const {
-  const int64_t block = rows_at_once(index_.at(key).spec.shape);
+  const int64_t block = rows_at_once(index_.at(key).spec);
   for (const Piece& piece : pieces_.at(key)) {
     const int64_t stop = std::min(end, piece.first + piece.count);
     for (int64_t at = std::max(begin, piece.first); at < stop; at += block) {

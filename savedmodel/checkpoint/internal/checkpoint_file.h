@@ -48,8 +48,10 @@ class CheckpointReader {
 
   int64_t step() const { return step_; }
   const std::map<std::string, Stored>& index() const { return index_; }  // by key
-  // Reads a whole value.
+  // Reads a whole value, or rows [begin, end) of it.
   Tensor read(const std::string& key) const;
+  Tensor read(const std::string& key, int64_t begin, int64_t end) const;
+  const std::string& path() const { return path_; }
   // Calls use(begin, values) for pieces that together make up rows [begin, end). Each piece is
   // small compared with a large table.
   void read_rows(const std::string& key, int64_t begin, int64_t end,

@@ -12,12 +12,14 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace keel::dynamic_checkpoint_test {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing_support::message_of;
@@ -273,6 +275,82 @@ TEST(DynamicCheckpointTest, D094AStaticTableBecomesADynamicOne) {
   };
   EXPECT_THAT(message({.capacity = 10, .eviction = Eviction::lru()}), HasSubstr("capacity 10"));
   EXPECT_THAT(message({.key = KeyType::kString}), HasSubstr("ids are strings"));
+}
+
+// Writes a copy of a checkpoint with another value of one entry.
+void write_damaged(const std::string& from, const std::string& to, const std::string& key,
+                   const Tensor& value) {
+  const CheckpointReader file(from);
+  std::vector<CheckpointValue> values;
+  for (const auto& [name, stored] : file.index()) {
+    const Tensor of = name == key ? value : file.read(name);
+    values.push_back({.key = name, .spec = of.spec(), .optimizer = stored.optimizer, .get = [of] {
+                        return of;
+                      }});
+  }
+  write_checkpoint(to, file.step(), values);
+}
+
+TEST(DynamicCheckpointTest, D097DamagedFilesAreRefusedWithoutAChange) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5", bad = folder / "bad.h5";
+  for (const int hosts : {kCpu, 2}) {
+    Training saved(hosts, usual(KeyType::kInt64));
+    saved.steps(0, 8);
+    saved.checkpoint().write(path, 0);
+    Training other(hosts, usual(KeyType::kInt64));
+    other.steps(20, 23);
+    const DynamicTableState before = other.table().state();
+    const std::string name = [&] {
+      const CheckpointReader file(path);
+      for (const auto& [key, value] : file.index()) {
+        if (key.ends_with("/keys") && !key.ends_with("pending/keys")) return key;
+      }
+      return std::string();
+    }();
+    const std::string table = name.substr(0, name.size() - std::string("/keys").size());
+    const auto expect_refused = [&](const std::string& part, const std::vector<int64_t>& values,
+                                    const std::string& reason, const std::string& named = {}) {
+      write_damaged(path, bad, table + part, Tensor::from(values, {std::ssize(values)}));
+      EXPECT_THAT(message_of<IoError>([&] { other.checkpoint().restore(bad); }),
+                  AllOf(HasSubstr("bad.h5"), HasSubstr(table + (named.empty() ? part : named)),
+                        HasSubstr(reason)));
+      expect_same(other.table().state(), before);
+    };
+    const auto stored = [&](const std::string& part) {
+      return CheckpointReader(path).read(table + part).to_vector<int64_t>();
+    };
+    std::vector<int64_t> keys = stored("/keys"), twice = keys;
+    ASSERT_GE(keys.size(), 3U);
+    twice[1] = twice[0];
+    expect_refused("/keys", twice, "distinct");
+    std::ranges::reverse(keys);
+    expect_refused("/keys", keys, "key shard");
+    std::vector<int64_t> count = stored("/count"), shorter(count.begin() + 1, count.end());
+    expect_refused("/count", shorter, "other parts");
+    count[0] = -1;
+    expect_refused("/count", count, "counts must be in");
+    std::vector<int64_t> last = stored("/last");
+    last[0] = 1'000'000;
+    expect_refused("/last", last, "times must be in");
+    std::vector<int64_t> shards = stored("/shards");
+    shards[500] = shards.back() + 1;
+    expect_refused("/shards", shards, "must ascend");
+    // The first id in another shard than its own.
+    shards = stored("/shards");
+    for (size_t shard = 1; shard + 1 < shards.size(); ++shard) shards[shard] = shards.back();
+    expect_refused("/shards", shards, "belongs to key shard", "/keys");
+    shards.pop_back();
+    expect_refused("/shards", shards, "must be int64");
+    std::vector<int64_t> pending = stored("/pending/keys");
+    ASSERT_GE(pending.size(), 2U);
+    pending[1] = pending[0];
+    expect_refused("/pending/keys", pending, "distinct");
+    write_damaged(path, bad, table + "/state", Tensor::scalar(std::string("{")));
+    EXPECT_THAT(message_of<IoError>([&] { other.checkpoint().restore(bad); }),
+                HasSubstr(table + "/state"));
+    expect_same(other.table().state(), before);
+  }
 }
 
 TEST(DynamicCheckpointTest, OneOptimizerOfAnyClassHasItsSlotsInTheTable) {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <tuple>
+#include <span>
+#include <utility>
 
 #include <keel/distribute/dynamic/internal/key_functions.h>
-#include <keel/distribute/dynamic/internal/state_rows.h>
+#include <keel/distribute/dynamic/internal/saved_table.h>
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/config/config.h>
@@ -18,6 +18,11 @@ namespace keel {
 namespace {
 
 using distribute::KeyedTable;
+using distribute::SavedIds;
+using distribute::SavedPart;
+using distribute::SavedRange;
+using distribute::SavedTable;
+using distribute::SavedUse;
 
 // The counters of a table with their names in files.
 const std::vector<std::pair<const char*, int64_t DynamicTableStatistics::*>>& named_counters() {
@@ -47,23 +52,23 @@ uint64_t unsigned_of(const Config& config) {
   return *out;
 }
 
-// The part of a state that is one JSON text. 64-bit unsigned numbers are texts.
-std::string text_of(const DynamicTableState& state) {
+// Returns the part of a table that is one JSON text. 64-bit unsigned numbers are texts. Collective.
+std::string text_of(const KeyedTable& table) {
+  const DynamicTableStatistics statistics = table.statistics();
   Config counters = Config::dict();
-  for (const auto& [name, member] : named_counters()) {
-    counters.set(name, state.statistics.*member);
-  }
+  for (const auto& [name, member] : named_counters()) counters.set(name, statistics.*member);
+  const bool strings = table.options().dynamic.key == KeyType::kString;
   return to_json(
-      Config::dict({{"updates", state.statistics.updates},
-                    {"clock", state.clock},
-                    {"key", state.keys.dtype() == DType::kString ? "string" : "int64"},
-                    {"dim", state.rows.dim(1)},
-                    {"stream", Config::dict({{"seed", number_text(state.stream.seed)},
-                                             {"purpose", number_text(state.stream.purpose)}})},
+      Config::dict({{"updates", statistics.updates},
+                    {"clock", table.clock()},
+                    {"key", strings ? "string" : "int64"},
+                    {"dim", table.options().dim},
+                    {"stream", Config::dict({{"seed", number_text(table.stream().seed)},
+                                             {"purpose", number_text(table.stream().purpose)}})},
                     {"counters", counters}}));
 }
 
-void read_text(const std::string& text, DynamicTableState& state) {
+void read_text(const std::string& text, SavedTable& state) {
   const Config config = parse_json(text);
   state.statistics.updates = config["updates"].integer();
   state.clock = config["clock"].integer();
@@ -74,190 +79,200 @@ void read_text(const std::string& text, DynamicTableState& state) {
   }
 }
 
-Tensor rows_at(const Tensor& of, std::span<const int64_t> order) {
-  if (of.dtype() == DType::kString) return distribute::state_rows<std::string>(of, order);
-  if (of.dtype() == DType::kInt64) return distribute::state_rows<int64_t>(of, order);
-  return distribute::state_rows<float>(of, order);
+distribute::SavedPart part_of(const StateEntry::Saved& value) {
+  return {.spec = value.spec, .place = value.place, .read = value.read};
 }
 
-// Returns the positions of keys in ascending order, by (shard, key) or by key.
-template <class Key>
-std::vector<int64_t> order_of(const Tensor& keys, bool by_shard) {
-  const auto values = keys.data<Key>();
-  std::vector<int> shards(values.size());
-  for (size_t i = 0; i < values.size() && by_shard; ++i) {
-    shards[i] = distribute::key_shard(distribute::key_hash(values[i]));
-  }
-  std::vector<int64_t> out(values.size());
-  std::iota(out.begin(), out.end(), 0);
-  std::ranges::sort(out, [&](int64_t a, int64_t b) {
-    return std::tie(shards[a], values[a]) < std::tie(shards[b], values[b]);
-  });
-  return out;
+StateEntry::Saved in_memory(const Tensor& value) {
+  const distribute::SavedPart part = distribute::saved_part(value);
+  return {.spec = part.spec, .read = part.read};
 }
 
-std::vector<int64_t> order_of(const Tensor& keys, bool by_shard) {
-  return keys.dtype() == DType::kString ? order_of<std::string>(keys, by_shard)
-                                        : order_of<int64_t>(keys, by_shard);
-}
-
-// Reorders all parts of a state that have one row per key.
-void reorder(DynamicTableState& state, bool by_shard) {
-  const std::vector<int64_t> order = order_of(state.keys, by_shard);
-  for (Tensor* const part : {&state.keys, &state.rows, &state.count, &state.last, &state.born}) {
-    *part = rows_at(*part, order);
-  }
-  for (auto& [name, slot] : state.slots) slot = rows_at(slot, order);
-  const std::vector<int64_t> pending = order_of(state.pending_keys, by_shard);
-  for (Tensor* const part : {&state.pending_keys, &state.pending_count, &state.pending_last}) {
-    *part = rows_at(*part, pending);
-  }
-}
-
-// Returns the first row of each key shard, and the number of rows.
-Tensor first_rows(const Tensor& keys) {
-  std::vector<int64_t> out(distribute::kKeyShards + 1);
-  const auto count = [&](const auto& values) {
-    for (const auto& key : values) ++out[distribute::key_shard(distribute::key_hash(key)) + 1];
-  };
-  if (keys.dtype() == DType::kString) {
-    count(keys.data<std::string>());
-  } else {
-    count(keys.data<int64_t>());
-  }
-  std::partial_sum(out.begin(), out.end(), out.begin());
-  return Tensor::from(out, {std::ssize(out)});
-}
-
-Tensor sketch_tensor(const std::vector<uint8_t>& cells) {
-  return Tensor::from(cells, {std::ssize(cells)});
-}
-
-// The values of the entries of one table: a copy of it, and what has been set.
+// Saves and restores the parts of one table.
 class Parts {
  public:
   explicit Parts(std::function<KeyedTable*()> access) : access_(std::move(access)) {}
 
-  // Returns the copy in the order of files.
-  const DynamicTableState& copy() {
-    if (!copy_) {
-      copy_ = access_()->state();
-      reorder(*copy_, true);
-    }
-    return *copy_;
+  const KeyedTable& table() const { return *access_(); }
+
+  // Returns the positions of the ids of this process in the order of checkpoints.
+  std::span<const uint32_t> order(SavedIds of) {
+    const int64_t version = table().version();
+    if (version != version_) orders_.clear();
+    version_ = version;
+    const auto [found, is_new] = orders_.try_emplace(of);
+    if (is_new) found->second = table().saved_order(of);
+    return found->second;
   }
+
   // What restore() makes the new table.
-  DynamicTableState& stored() {
-    if (!stored_) {
-      stored_ = access_()->state();
-      // Slots that are not set start anew.
-      stored_->slots.clear();
-      stored_->fallback_slots.clear();
-    }
-    return *stored_;
-  }
-  void restore(const std::string& text) {
+  SavedTable& saved() { return saved_; }
+  // Checks the parts. If `state` is an empty text, the rows are those of a static table.
+  void prepare(const StateEntry::Saved& state) {
+    SavedTable saved = std::exchange(saved_, {});
+    const auto text = state.read(0, 1).item<std::string>();
     if (text.empty()) {
-      take_static_rows();
+      complete_static(saved);
     } else {
-      read_text(text, stored());
+      saved.by_shard = true;
+      read_state(text, state.place, saved);
     }
-    check_lengths();
-    reorder(stored(), false);
-    access_()->restore(stored());
-    stored_.reset();
-    copy_.reset();
+    prepared_ = access_()->prepare_restore(saved);
   }
+  void replace() {
+    access_()->replace(*prepared_);
+    prepared_.reset();
+  }
+  void finish() { access_()->finish_restore(); }
 
  private:
-  // Completes the rows of a static table: row i becomes the row of id i.
-  void take_static_rows() {
-    const KeyedTable& table = *access_();
-    const DynamicVocabulary& dynamic = table.options().dynamic;
-    DynamicTableState& s = stored();
-    const int64_t n = s.rows.dim(0);
-    const auto refuse = [&](const std::string& why) {
-      stored_.reset();
-      throw ValueError("restore: the ", n, " rows of a static table cannot become rows of table '",
-                       table.options().name, "', ", why);
-    };
-    if (dynamic.key == KeyType::kString) {
-      refuse("whose ids are strings; use assign_rows for them");
+  void read_state(const std::string& text, const std::string& place, SavedTable& saved) const {
+    if (!saved.keys || !saved.rows) {
+      throw ValueError("restore: table '", table().options().name,
+                       "' cannot be restored without its ids and rows");
     }
-    if (dynamic.capacity > 0 && n > dynamic.capacity) {
-      refuse(str("which has capacity ", dynamic.capacity, "; increase capacity"));
+    if (place.empty()) return read_text(text, saved);
+    try {
+      read_text(text, saved);
+    } catch (const Error& error) {
+      throw IoError(place, ": ", error.what(), "; the file is damaged, restore it from a copy");
     }
-    std::vector<int64_t> keys(n);
-    std::iota(keys.begin(), keys.end(), 0);
-    s.keys = Tensor::from(keys, {n});
-    for (Tensor* const part : {&s.count, &s.last, &s.born}) {
-      *part = Tensor::zeros({n}, DType::kInt64);
-    }
-    for (Tensor* const part : {&s.pending_keys, &s.pending_count, &s.pending_last}) {
-      *part = Tensor::zeros({0}, DType::kInt64);
-    }
-    s.fallback_slots = table.state().fallback_slots;
-    s.statistics = {.updates = s.statistics.updates, .assigned = n};
   }
-  // reorder() requires that all parts have one row per key.
-  void check_lengths() {
-    const DynamicTableState& s = stored();
-    const int64_t n = s.keys.size();
-    bool fits = s.pending_count.size() == s.pending_keys.size() &&
-                s.pending_last.size() == s.pending_keys.size();
-    for (const Tensor* const part : {&s.count, &s.last, &s.born}) {
-      fits = fits && part->size() == n;
-    }
-    fits = fits && s.rows.dim(0) == n;
-    for (const auto& [name, slot] : s.slots) fits = fits && slot.dim(0) == n;
-    if (!fits) {
-      throw ValueError("restore: the parts of table '", access_()->options().name,
-                       "' have different numbers of rows; the file is damaged");
-    }
+  // Completes the rows of a static table: row i becomes the row of id i.
+  void complete_static(SavedTable& saved) const {
+    saved.clock = table().clock();
+    saved.stream = table().stream();
+    saved.statistics = {.updates = table().updates(), .assigned = saved.rows.rows()};
+    saved.pending_keys = distribute::saved_part(table().keys_at(SavedIds::kPending, {}));
+    saved.pending_count = distribute::saved_part(Tensor::zeros({0}, DType::kInt64));
+    saved.pending_last = saved.pending_count;
   }
 
-  std::function<KeyedTable*()> access_;
-  std::optional<DynamicTableState> copy_, stored_;
+  const std::function<KeyedTable*()> access_;
+  int64_t version_ = 0;  // of the orders
+  std::map<SavedIds, std::vector<uint32_t>> orders_;
+  SavedTable saved_;
+  std::unique_ptr<distribute::PreparedTable> prepared_;
 };
 
 // Adds entries to a list.
 class EntryList {
  public:
-  EntryList(std::string table, const std::function<KeyedTable*()>& access)
-      : table_(std::move(table)), parts_(std::make_shared<Parts>(access)) {}
+  using Kind = StateEntry::Kind;
+  using Prepare = std::function<void(SavedTable& saved, const StateEntry::Saved& value)>;
+  // Returns a value of ids at positions.
+  using AtPositions = std::function<Tensor(const KeyedTable&, std::span<const uint32_t>)>;
 
-  // Adds the entry of a part, a member of the state.
-  void add(const std::string& name, StateEntry::Kind kind, const TensorSpec& spec,
-           Tensor DynamicTableState::* part) {
-    add(
-        name, kind, spec, [parts = parts_, part] { return parts->copy().*part; },
-        [parts = parts_, part](const Tensor& value) { parts->stored().*part = value; });
+  EntryList(std::string table, const KeyedTable& now, const std::function<KeyedTable*()>& access)
+      : table_(std::move(table)),
+        ranges_(now.saved_ranges()),
+        parts_(std::make_shared<Parts>(access)) {
+    // If every process holds the whole table, the first one writes it.
+    const auto& group = distribute::processes();
+    if (now.options().peers.alone() && group.rank() != 0) {
+      ranges_.first.end = ranges_.first.first;
+      ranges_.second.end = ranges_.second.first;
+    }
   }
-  // Adds the entry of a slot, or of a slot of the fallback rows.
-  void add_slot(const std::string& name, const std::string& slot, const TensorSpec& spec,
-                std::map<std::string, Tensor> DynamicTableState::* part) {
-    add(
-        name, StateEntry::Kind::kSlot, spec,
-        [parts = parts_, part, slot] { return (parts->copy().*part).at(slot); },
-        [parts = parts_, part, slot](const Tensor& value) {
-          (parts->stored().*part)[slot] = value;
+
+  int64_t rows() const { return ranges_.first.total; }
+  int64_t pending() const { return ranges_.second.total; }
+
+  // Adds the entry of a value with one row per id.
+  void add_rows(const std::string& name, Kind kind, const TensorSpec& spec, SavedIds of,
+                const AtPositions& at, const Prepare& prepare) {
+    const SavedRange range = of == SavedIds::kRows ? ranges_.first : ranges_.second;
+    StateEntry& entry = add(name, kind, spec, prepare);
+    entry.get = [parts = parts_, of, at] {
+      return parts->table().gathered(at(parts->table(), parts->order(of)));
+    };
+    entry.rows = StateEntry::Rows{
+        .first = range.first,
+        .end = range.end,
+        .read = {},
+        .write = {},
+        .get = [parts = parts_, of, at, first = range.first](int64_t begin, int64_t end) {
+          return at(parts->table(), parts->order(of).subspan(begin - first, end - begin));
+        }};
+  }
+  void add_uses(const std::string& name, Kind kind, SavedIds of, SavedUse what,
+                SavedPart SavedTable::* part) {
+    const int64_t n = of == SavedIds::kRows ? rows() : pending();
+    add_rows(
+        name, kind, {.shape = {n}, .dtype = DType::kInt64}, of,
+        [of, what](const KeyedTable& table, std::span<const uint32_t> positions) {
+          return table.uses_at(of, what, positions);
+        },
+        [part](SavedTable& saved, const StateEntry::Saved& value) {
+          saved.*part = part_of(value);
         });
   }
-  void add(const std::string& name, StateEntry::Kind kind, const TensorSpec& spec,
-           std::function<Tensor()> get, std::function<void(const Tensor&)> set) {
-    out_.push_back({.name = name,
-                    .spec = spec,
-                    .kind = kind,
-                    .trainable = name == table_,
-                    .get = std::move(get),
-                    .set = std::move(set),
-                    .any_rows = true});
+  void add_keys(const std::string& name, Kind kind, DType type, SavedIds of,
+                SavedPart SavedTable::* part) {
+    const int64_t n = of == SavedIds::kRows ? rows() : pending();
+    add_rows(
+        name, kind, {.shape = {n}, .dtype = type}, of,
+        [of](const KeyedTable& table, std::span<const uint32_t> positions) {
+          return table.keys_at(of, positions);
+        },
+        [part](SavedTable& saved, const StateEntry::Saved& value) {
+          saved.*part = part_of(value);
+        });
   }
-  const std::shared_ptr<Parts>& parts() const { return parts_; }
+  // Adds the entry of a part of the rows: 0 for the weights, else a slot.
+  void add_part(const std::string& name, Kind kind, const TensorSpec& spec, int part,
+                const Prepare& prepare) {
+    add_rows(
+        name, kind, spec, SavedIds::kRows,
+        [part](const KeyedTable& table, std::span<const uint32_t> positions) {
+          return table.rows_at(part, positions);
+        },
+        prepare);
+  }
+  // Adds the entry of a value that all processes know.
+  void add_value(const std::string& name, Kind kind, const TensorSpec& spec,
+                 const std::function<Tensor(const KeyedTable&)>& get, const Prepare& prepare) {
+    add(name, kind, spec, prepare).get = [parts = parts_, get] { return get(parts->table()); };
+  }
+  // Adds the last entry, which restores the table.
+  void add_state(const std::string& name) {
+    const auto prepare = [parts = parts_](const StateEntry::Saved& value) {
+      parts->prepare(value);
+    };
+    StateEntry& entry = add(name, Kind::kWeight, {.shape = {}, .dtype = DType::kString}, {});
+    entry.get = [parts = parts_] { return Tensor::scalar(text_of(parts->table())); };
+    entry.restore = {.prepare = prepare,
+                     .replace = [parts = parts_] { parts->replace(); },
+                     .finish = [parts = parts_] { parts->finish(); }};
+    entry.set = [restore = *entry.restore](const Tensor& value) {
+      restore.prepare(in_memory(value));
+      restore.replace();
+      restore.finish();
+    };
+  }
   std::vector<StateEntry> take() { return std::move(out_); }
 
  private:
+  StateEntry& add(const std::string& name, Kind kind, const TensorSpec& spec,
+                  const Prepare& prepare) {
+    StateEntry& entry = out_.emplace_back();
+    entry.name = name;
+    entry.spec = spec;
+    entry.kind = kind;
+    entry.trainable = name == table_;
+    entry.any_rows = true;
+    if (prepare == nullptr) return entry;
+    entry.restore = {.prepare = [parts = parts_, prepare](const StateEntry::Saved& value) {
+      prepare(parts->saved(), value);
+    }};
+    entry.set = [restore = *entry.restore](const Tensor& value) {
+      restore.prepare(in_memory(value));
+    };
+    return entry;
+  }
+
   const std::string table_;
+  std::pair<SavedRange, SavedRange> ranges_;  // of rows and of pending ids
   const std::shared_ptr<Parts> parts_;
   std::vector<StateEntry> out_;
 };
@@ -268,54 +283,64 @@ std::vector<StateEntry> dynamic_entries(const std::string& table,
                                         const std::vector<std::string>& slots,
                                         const KeyedTable& now,
                                         const std::function<KeyedTable*()>& access) {
-  using S = DynamicTableState;
+  using S = SavedTable;
+  using Saved = StateEntry::Saved;
   constexpr auto kWeight = StateEntry::Kind::kWeight;
   constexpr auto kSlot = StateEntry::Kind::kSlot;
   const std::string prefix = table + "/";
-  const DynamicTableStatistics statistics = now.statistics();
   const DynamicVocabulary& dynamic = now.options().dynamic;
-  const int64_t n = statistics.size, dim = now.options().dim;
+  const int64_t dim = now.options().dim;
   const DType of_keys = dynamic.key == KeyType::kString ? DType::kString : DType::kInt64;
-  const auto rows = [dim](int64_t count) { return TensorSpec{.shape = {count, dim}}; };
-  const auto slot_rows = [dim](const Slot& slot, int64_t count) {
-    return TensorSpec{.shape = {count, slot.per_row ? 1 : dim}};
+  EntryList list(table, now, access);
+  list.add_keys(prefix + "keys", kWeight, of_keys, SavedIds::kRows, &S::keys);
+  const auto rows_of = [dim](int64_t count, bool per_row) {
+    return TensorSpec{.shape = {count, per_row ? 1 : dim}};
   };
-  const auto numbers = [](int64_t count) {
-    return TensorSpec{.shape = {count}, .dtype = DType::kInt64};
-  };
-  EntryList list(table, access);
-  const auto parts = list.parts();
-  list.add(prefix + "keys", kWeight, {.shape = {n}, .dtype = of_keys}, &S::keys);
-  list.add(table, kWeight, rows(n), &S::rows);
+  list.add_part(table, kWeight, rows_of(list.rows(), false), 0,
+                [](S& saved, const Saved& value) { saved.rows = part_of(value); });
   const std::vector<Slot>& names = now.options().slots;
   for (size_t i = 0; i < names.size(); ++i) {
-    list.add_slot(slots.at(i), names[i].name, slot_rows(names[i], n), &S::slots);
+    list.add_part(slots.at(i), kSlot, rows_of(list.rows(), names[i].per_row),
+                  static_cast<int>(i) + 1, [slot = names[i].name](S& saved, const Saved& value) {
+                    saved.slots[slot] = part_of(value);
+                  });
   }
-  list.add(prefix + "count", kWeight, numbers(n), &S::count);
-  list.add(prefix + "last", kWeight, numbers(n), &S::last);
-  list.add(prefix + "born", kWeight, numbers(n), &S::born);
-  list.add(
-      prefix + "shards", kSlot, numbers(distribute::kKeyShards + 1),
-      [parts] { return first_rows(parts->copy().keys); }, [](const Tensor&) {});
-  const int64_t pending = statistics.pending;
-  list.add(prefix + "pending/keys", kSlot, {.shape = {pending}, .dtype = of_keys},
-           &S::pending_keys);
-  list.add(prefix + "pending/count", kSlot, numbers(pending), &S::pending_count);
-  list.add(prefix + "pending/last", kSlot, numbers(pending), &S::pending_last);
-  list.add(
-      prefix + "sketch", kSlot, {.shape = {now.memory().sketch}, .dtype = DType::kUint8},
-      [parts] { return sketch_tensor(parts->copy().sketch); },
-      [parts](const Tensor& value) { parts->stored().sketch = value.to_vector<uint8_t>(); });
-  const int64_t fallback = dynamic.not_admitted.fallback_rows();
-  list.add(prefix + "fallback", kWeight, rows(fallback), &S::fallback);
+  list.add_uses(prefix + "count", kWeight, SavedIds::kRows, SavedUse::kCount, &S::count);
+  list.add_uses(prefix + "last", kWeight, SavedIds::kRows, SavedUse::kLast, &S::last);
+  list.add_uses(prefix + "born", kWeight, SavedIds::kRows, SavedUse::kBorn, &S::born);
+  list.add_value(
+      prefix + "shards", kSlot, {.shape = {distribute::kKeyShards + 1}, .dtype = DType::kInt64},
+      [](const KeyedTable& from) { return from.shard_starts(); },
+      [](S& saved, const Saved& value) { saved.shards = part_of(value); });
+  list.add_keys(prefix + "pending/keys", kSlot, of_keys, SavedIds::kPending, &S::pending_keys);
+  list.add_uses(prefix + "pending/count", kSlot, SavedIds::kPending, SavedUse::kCount,
+                &S::pending_count);
+  list.add_uses(prefix + "pending/last", kSlot, SavedIds::kPending, SavedUse::kLast,
+                &S::pending_last);
+  list.add_value(
+      prefix + "sketch", kSlot, {.shape = {now.saved_sketch().first.total}, .dtype = DType::kUint8},
+      [](const KeyedTable& from) { return from.gathered(from.saved_sketch().second); },
+      [](S& saved, const Saved& value) {
+        saved.sketch = value.read(0, value.spec.shape[0]).to_vector<uint8_t>();
+      });
+  const int64_t fallbacks = dynamic.not_admitted.fallback_rows();
+  const auto whole = [](const Saved& value) { return value.read(0, value.spec.shape[0]); };
+  list.add_value(
+      prefix + "fallback", kWeight, rows_of(fallbacks, false),
+      [](const KeyedTable& from) { return from.fallback_rows(0); },
+      [whole](S& saved, const Saved& value) { saved.fallback = whole(value); });
   for (size_t i = 0; i < names.size(); ++i) {
-    list.add_slot(prefix + "fallback/" + slots.at(i).substr(prefix.size()), names[i].name,
-                  slot_rows(names[i], fallback), &S::fallback_slots);
+    list.add_value(
+        prefix + "fallback/" + slots.at(i).substr(prefix.size()), kSlot,
+        rows_of(fallbacks, names[i].per_row),
+        [part = static_cast<int>(i) + 1](const KeyedTable& from) {
+          return from.fallback_rows(part);
+        },
+        [slot = names[i].name, whole](S& saved, const Saved& value) {
+          saved.fallback_slots[slot] = whole(value);
+        });
   }
-  list.add(
-      prefix + "state", kWeight, {.shape = {}, .dtype = DType::kString},
-      [parts] { return Tensor::scalar(text_of(parts->copy())); },
-      [parts](const Tensor& value) { parts->restore(value.item<std::string>()); });
+  list.add_state(prefix + "state");
   return list.take();
 }
 

@@ -21,7 +21,8 @@ namespace keel {
 // i. Throws ValueError for string ids and if the rows exceed the capacity.
 //
 // `now` is the table at this moment, which gives the sizes. The entries get the table from
-// `access`. All of them read one copy of it, which the first of them takes.
+// `access`. If processes share the table, each has the rows of its own ids in every entry
+// (StateEntry::Rows). Collective.
 std::vector<StateEntry> dynamic_entries(const std::string& table,
                                         const std::vector<std::string>& slots,
                                         const distribute::KeyedTable& now,

@@ -103,16 +103,22 @@ struct Dense {
   int64_t dim, per_row;
   PlanRows out;
 
-  int64_t id(int64_t i) const {
-    // An id that is left out reads the row of zeros.
-    if (dtype == DType::kString) return row_of(static_cast<const std::string*>(ids)[i]);
-    const int64_t out = dtype == DType::kInt32 ? static_cast<const int32_t*>(ids)[i]
-                                               : static_cast<const int64_t*>(ids)[i];
-    return keys == nullptr ? out : row_of(out);
+  int64_t number(int64_t i) const {
+    return dtype == DType::kInt32 ? static_cast<const int32_t*>(ids)[i]
+                                  : static_cast<const int64_t*>(ids)[i];
   }
-  template <class Key>
-  int64_t row_of(const Key& key) const {
-    return drops_invalid && is_invalid_key(key) ? 0 : std::max<int64_t>(0, keys->row(key));
+  // Calls fn(key) with the i-th key.
+  template <class Fn>
+  auto with_key(int64_t i, const Fn& fn) const {
+    if (dtype == DType::kString) return fn(static_cast<const std::string*>(ids)[i]);
+    return fn(number(i));
+  }
+  int64_t id(int64_t i) const {
+    if (keys == nullptr) return number(i);
+    // An id that is left out reads the row of zeros.
+    return std::max<int64_t>(0, with_key(i, [this](const auto& key) {
+                               return drops_invalid && is_invalid_key(key) ? 0 : keys->row(key);
+                             }));
   }
   const char* row(int64_t i) const { return table.base + id(i) * table.bytes; }
 };
@@ -131,8 +137,22 @@ Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
           .out = call[entry.out]};
 }
 
+// Loads the index of keys, on which prefetch_rows() depends.
+void prefetch_index(const Dense& d, int64_t begin, int64_t end) {
+  if (d.keys == nullptr) return;
+  for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
+    d.with_key(i, [&](const auto& key) { d.keys->prefetch_index(key); });
+  }
+}
+
 void prefetch_rows(const Dense& d, int64_t begin, int64_t end) {
-  if (d.keys != nullptr) return;  // would find each key twice
+  if (d.keys != nullptr) {
+    for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
+      const int64_t row = d.with_key(i, [&](const auto& key) { return d.keys->prefetch_id(key); });
+      prefetch_row(d.table.base + row * d.table.bytes, d.table.bytes);
+    }
+    return;
+  }
   for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
     prefetch_row(d.row(i), d.table.bytes);
     if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + d.id(i));
@@ -437,6 +457,10 @@ void LookupStep::check_entries(const PlanCall& call) const {
 void LookupStep::prefetch(const PlanCall& call) const {
   if (checks_when_run_) return;
   for (const Entry& entry : dense_) {
+    if (entry.lookup.keys == nullptr) continue;
+    prefetch_index(dense_of(entry, call), 0, std::min(call.rows, 2 * kBlock));
+  }
+  for (const Entry& entry : dense_) {
     prefetch_rows(dense_of(entry, call), 0, std::min(call.rows, kBlock));
   }
 }
@@ -449,8 +473,10 @@ void LookupStep::run(const PlanCall& call) const {
   for (int64_t begin = 0; begin < call.rows; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, call.rows);
     const int64_t next = std::min(end + kBlock, call.rows);
+    const int64_t after_next = std::min(next + kBlock, call.rows);
     // The rows of the next block are prefetched while those of this block are copied.
     for (int64_t i = 0; i < count; ++i) {
+      prefetch_index(dense[i], next, after_next);
       prefetch_rows(dense[i], end, next);
       copy_rows(dense[i], begin, end);
     }

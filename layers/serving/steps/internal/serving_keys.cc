@@ -19,6 +19,7 @@ template <class Key>
 void insert_all(const Tensor& tensor, distribute::KeyIndex& index) {
   const IndexedKeys<Key> indexed = {tensor.data<Key>()};
   const auto size = static_cast<uint32_t>(indexed.keys.size());
+  index.reserve(size);
   for (uint32_t position = 0; position < size; ++position) {
     index.insert(indexed.hash(position), position, indexed);
   }
@@ -60,6 +61,16 @@ int64_t ServingKeys::row_of(const Key& key) const {
   return 0;
 }
 
+template <class Key>
+int64_t ServingKeys::prefetch_id_of(const Key& key) const {
+  const uint32_t position = index_.first_candidate(distribute::key_hash(key));
+  if (position == distribute::KeyIndex::kNone) return 0;
+  __builtin_prefetch(&keys_.data<Key>()[position]);
+  return first_row_ + position;
+}
+
+template int64_t ServingKeys::prefetch_id_of(const int64_t&) const;
+template int64_t ServingKeys::prefetch_id_of(const std::string&) const;
 template int64_t ServingKeys::row_of(const int64_t&) const;
 template int64_t ServingKeys::row_of(const std::string&) const;
 

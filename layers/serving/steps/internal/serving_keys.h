@@ -23,10 +23,19 @@ class ServingKeys {
   // Returns the row that an id reads, or -1 if it is left out (NotAdmitted::ignore()).
   int64_t row(int64_t key) const { return row_of(key); }
   int64_t row(const std::string& key) const { return row_of(key); }
+  // row() takes two dependent accesses to memory, of the index and of the ids. prefetch_index()
+  // loads the former; some ids later, prefetch_id() loads the latter and returns the row that the
+  // id probably reads.
+  void prefetch_index(int64_t key) const { index_.prefetch(distribute::key_hash(key)); }
+  void prefetch_index(const std::string& key) const { index_.prefetch(distribute::key_hash(key)); }
+  int64_t prefetch_id(int64_t key) const { return prefetch_id_of(key); }
+  int64_t prefetch_id(const std::string& key) const { return prefetch_id_of(key); }
 
  private:
   template <class Key>
   int64_t row_of(const Key& key) const;
+  template <class Key>
+  int64_t prefetch_id_of(const Key& key) const;
 
   const DynamicVocabulary options_;
   const Tensor keys_;

@@ -1,4 +1,4 @@
-// Tests distribute/dynamic/internal/key_directory.cc and key_index.cc.
+// Tests distribute/dynamic/internal/key_directory.cc, key_index.cc and shard_order.cc.
 #include <keel/distribute/dynamic/internal/key_directory.h>
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/dynamic/internal/distinct_keys.h>
+#include <keel/distribute/dynamic/internal/shard_order.h>
 
 namespace keel::distribute::key_directory_test {
 
@@ -46,6 +47,60 @@ TEST(KeyFunctionsTest, FallbackRowsAreFloorRemainders) {
   EXPECT_EQ(fallback_row(int64_t{-4}, 4), 0);
   EXPECT_EQ(fallback_row(int64_t{9}, 4), 1);
   EXPECT_EQ(fallback_row(std::numeric_limits<int64_t>::min(), 4), 0);
+}
+
+TEST(KeyDirectoryTest, AppendsManyKeysAtPositionsInOrder) {
+  for (const int64_t reserved : {0, 5'000}) {
+    KeyDirectory<std::string> directory;
+    directory.reserve(reserved);
+    std::vector<std::string> keys;
+    std::vector<uint64_t> hashes;
+    std::vector<KeyUse> uses;
+    for (int64_t i = 0; i < 5'000; ++i) {
+      keys.push_back("item-" + std::to_string(i));
+      hashes.push_back(key_hash(keys.back()));
+      uses.push_back({.last = 2 * i, .born = i, .count = static_cast<uint32_t>(i)});
+    }
+    const auto part = [](auto& of, size_t first, size_t count) {
+      return std::span(of).subspan(first, count);
+    };
+    directory.append(part(keys, 0, 3'000), part(hashes, 0, 3'000), part(uses, 0, 3'000));
+    directory.append(part(keys, 3'000, 2'000), part(hashes, 3'000, 2'000),
+                     part(uses, 3'000, 2'000));
+    ASSERT_EQ(directory.size(), 5'000);
+    for (uint32_t i = 0; i < 5'000; ++i) {
+      ASSERT_EQ(directory.find(keys[i]), i);
+      EXPECT_EQ(directory.use(i).last, 2 * i);
+      EXPECT_EQ(directory.use(i).born, i);
+      EXPECT_EQ(directory.use(i).count, i);
+    }
+    EXPECT_EQ(directory.find("item-5000"), KeyIndex::kNone);
+    directory.remove(7);
+    EXPECT_EQ(directory.add("other", {}), 7U);
+  }
+}
+
+TEST(KeyDirectoryTest, ShardOrderIsAscendingInShardsAndThenInKeys) {
+  std::mt19937_64 random(3);
+  KeyDirectory<int64_t> numbers;
+  KeyDirectory<std::string> texts;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto key = static_cast<int64_t>(random());
+    numbers.add(key, {});
+    texts.add(std::to_string(key), {});
+  }
+  for (uint32_t position = 0; position < 20'000; position += 3) numbers.remove(position);
+  const auto expect_ascending = [](const auto& of) {
+    const std::vector<uint32_t> order = shard_order(of);
+    ASSERT_EQ(std::ssize(order), of.size());
+    for (size_t i = 1; i < order.size(); ++i) {
+      const auto &a = of.key(order[i - 1]), &b = of.key(order[i]);
+      ASSERT_LT(std::pair(key_shard(key_hash(a)), a), std::pair(key_shard(key_hash(b)), b));
+    }
+  };
+  expect_ascending(numbers);
+  expect_ascending(texts);
+  expect_ascending(KeyDirectory<int64_t>());
 }
 
 TEST(KeyDirectoryTest, EqualsAMapInARandomSequenceOfOperations) {

@@ -1,6 +1,7 @@
 // Tests distribute/embedding/internal/keyed_batch_lookup.cc, keyed_rounds.cc,
-// keyed_table_rounds.cc, keyed_table_shares.cc and distribute/dynamic/internal/keyed_peers.cc:
-// tables for unbounded ids in several processes, which are threads of this one.
+// keyed_table_rounds.cc, keyed_table_shares.cc, keyed_table_state.cc and
+// distribute/dynamic/internal/keyed_peers.cc, saved_table.cc: tables for unbounded ids in several
+// processes, which are threads of this one.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -284,6 +285,21 @@ TEST(KeyedProcessesTest, D091AStateIsRestoredInAnyNumberOfProcesses) {
         if (group.rank() == 0) expect_equal(at_end, state);
       });
     }
+  }
+}
+
+TEST(KeyedProcessesTest, MemoryIsThatOfAllProcesses) {
+  const Program program = {.dynamic = {.admission = Admission::sketch(2, {.width = 4})}};
+  for (int processes = 1; processes <= 3; ++processes) {
+    in_processes(processes, [&](ProcessGroup& group) {
+      Job job(program, group);
+      for (int64_t number = 0; number < 4; ++number) job.train(number);
+      job.drain();
+      const DynamicTableMemory memory = job.table().memory();
+      EXPECT_EQ(memory.rows, processes * job.table().shard().bytes());
+      EXPECT_EQ(memory.sketch, processes * 4096 * 4);
+      EXPECT_GT(memory.index, 0);
+    });
   }
 }
 
