@@ -200,7 +200,8 @@ TEST_P(KerasArgumentsTest, AreAcceptedAndHaveTheSameDefaults) {
     ASSERT_NO_THROW(explicit_config = written_config(module, name, all_arguments(arguments)));
     EXPECT_EQ(to_json(explicit_config), to_json(by_default));
     const Config* const values = record.find("config_values");
-    for (const auto& [key, value] : (values == nullptr ? Config::dict() : *values).entries()) {
+    const Config none = Config::dict();
+    for (const auto& [key, value] : (values == nullptr ? none : *values).entries()) {
       const Config* found = by_default.find(key);
       if (module == "keras.layers" &&
           (kNotCompared.contains(key) || is_key_of_no_effect(name, key)))
