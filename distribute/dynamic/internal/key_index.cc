@@ -10,13 +10,8 @@ KeyIndex::Table KeyIndex::make_table(size_t size) {
   out.memory.grow(size * sizeof(uint32_t));
   out.size = size;
   out.position_bits = std::bit_width(size - 1);
+  out.distance_bits = std::min(kDistanceBits, 32 - out.position_bits);
   return out;
-}
-
-void KeyIndex::place(Table& table, uint64_t hash, uint32_t position) {
-  size_t at = table.home(hash);
-  while (table.slots()[at] != 0) at = table.next(at);
-  table.slots()[at] = table.tag(hash) | (position + 1);
 }
 
 void KeyIndex::begin_growth() {
