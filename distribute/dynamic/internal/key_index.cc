@@ -10,7 +10,7 @@ KeyIndex::Table KeyIndex::make_table(size_t size) {
   out.memory.grow(size * sizeof(uint32_t));
   out.size = size;
   out.position_bits = std::bit_width(size - 1);
-  out.distance_bits = std::min(kDistanceBits, 32 - out.position_bits);
+  out.distance_bits = std::min(Table::kDistanceBits, 32 - out.position_bits);
   return out;
 }
 

@@ -59,8 +59,7 @@ class KeyIndex {
   }
   // Adds a key that the index does not contain. `keys.hash(position)` returns the hash of a key
   // that it contains, and `keys.prefetch(position)` loads the memory for that; few calls are made.
-  // If it throws
-  // std::bad_alloc, the index contains the same keys as before.
+  // If it throws std::bad_alloc, the index contains the same keys as before.
   template <class Keys>
   void insert(uint64_t hash, uint32_t position, const Keys& keys) {
     if (is_growing()) {
