@@ -1,6 +1,7 @@
 #include <keel/distribute/dynamic/internal/key_directory.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <keel/framework/base/errors.h>
@@ -32,6 +33,7 @@ uint32_t KeyDirectory<Key>::add(const Key& key, uint64_t hash, const KeyUse& use
     ++limit_;
   } else {
     first_free_ = next_free;
+    if (next_free != kNone) records_.prefetch(next_free);
   }
   ++size_;
   return position;
@@ -75,6 +77,18 @@ void KeyDirectory<Key>::remove(uint32_t position) {
 }
 
 template <class Key>
+void KeyDirectory<Key>::remove_all(std::span<const uint32_t> positions) {
+  constexpr size_t kSlotsAhead = 16, kRecordsAhead = 32;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kRecordsAhead < positions.size()) records_.prefetch(positions[i + kRecordsAhead]);
+    if (i + kSlotsAhead < positions.size()) {
+      index_.prefetch(key_hash(records_.key(positions[i + kSlotsAhead])));
+    }
+    remove(positions[i]);
+  }
+}
+
+template <class Key>
 void KeyDirectory<Key>::clear() {
   index_.clear();
   records_.clear();
@@ -113,22 +127,59 @@ void KeyDirectory<Key>::sort(std::span<uint32_t> some) const {
 }
 
 template <class Key>
-std::vector<uint32_t> KeyDirectory<Key>::lowest(int64_t n, KeyRank rank) const {
-  std::vector<uint32_t> out = positions();
-  // Keys are compared only if count and time are equal.
-  const auto is_before = [&](uint32_t a, uint32_t b) {
-    const KeyUse x = use(a), y = use(b);
-    const bool by_last = rank == KeyRank::kLastThenCount;
-    const auto first =
-        by_last ? std::pair(x.last, int64_t{x.count}) : std::pair(int64_t{x.count}, x.last);
-    const auto second =
-        by_last ? std::pair(y.last, int64_t{y.count}) : std::pair(int64_t{y.count}, y.last);
-    return first != second ? first < second : key(a) < key(b);
+bool KeyDirectory<Key>::is_before(const Candidate& a, const Candidate& b) const {
+  if (a.first != b.first) return a.first < b.first;
+  if (a.second != b.second) return a.second < b.second;
+  return key(a.position) < key(b.position);  // read only if count and time are equal
+}
+
+// Keeps up to 2 n candidates. Whenever there are so many, the n lowest of them remain, and the
+// highest of these bounds the candidates that follow.
+template <class Key>
+auto KeyDirectory<Key>::select_lowest(int64_t n, KeyRank rank) const -> std::vector<Candidate> {
+  constexpr int64_t kFewest = 1024;
+  n = std::clamp<int64_t>(n, 0, size_);
+  std::vector<Candidate> out;
+  if (n == 0) return out;
+  const int64_t most = std::max(2 * n, kFewest);
+  out.reserve(std::min(most, size_));
+  const auto keep_lowest = [&] {
+    std::ranges::nth_element(out, out.begin() + (n - 1),
+                             [this](const auto& a, const auto& b) { return is_before(a, b); });
+    out.resize(n);
   };
-  n = std::clamp<int64_t>(n, 0, std::ssize(out));
-  std::ranges::nth_element(out, out.begin() + n, is_before);
-  out.resize(n);
-  std::ranges::sort(out, is_before);
+  std::optional<Candidate> bound;
+  for (int64_t i = 0; i < limit_; ++i) {
+    if (!holds(i)) continue;
+    const KeyUse of = use(i);
+    const auto position = static_cast<uint32_t>(i);
+    const Candidate candidate =
+        rank == KeyRank::kLastThenCount
+            ? Candidate{.first = of.last, .second = of.count, .position = position}
+            : Candidate{.first = of.count, .second = of.last, .position = position};
+    if (bound && !is_before(candidate, *bound)) continue;
+    out.push_back(candidate);
+    if (std::ssize(out) < most) continue;
+    keep_lowest();
+    bound = out[n - 1];
+  }
+  if (std::ssize(out) > n) keep_lowest();
+  return out;
+}
+
+template <class Key>
+std::vector<uint32_t> KeyDirectory<Key>::lowest_unordered(int64_t n, KeyRank rank) const {
+  std::vector<uint32_t> out;
+  for (const Candidate& candidate : select_lowest(n, rank)) out.push_back(candidate.position);
+  return out;
+}
+
+template <class Key>
+std::vector<uint32_t> KeyDirectory<Key>::lowest(int64_t n, KeyRank rank) const {
+  std::vector<Candidate> lowest = select_lowest(n, rank);
+  std::ranges::sort(lowest, [this](const auto& a, const auto& b) { return is_before(a, b); });
+  std::vector<uint32_t> out;
+  for (const Candidate& candidate : lowest) out.push_back(candidate.position);
   return out;
 }
 

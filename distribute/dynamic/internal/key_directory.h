@@ -107,8 +107,13 @@ class KeyDirectory {
       return holds(position) ? use(position).last : ExpiryQueue::kNone;
     });
   }
-  // Removes the key at a position. Never throws.
+  // Loads the memory that add() of a key with this hash will change.
+  void prefetch_add(uint64_t hash) const { index_.prefetch(hash); }
+  // Returns the position that the next key will have.
+  int64_t next_position() const { return first_free_ == kNone ? limit_ : int64_t{first_free_}; }
+  // Remove the keys at positions. Never throw.
   void remove(uint32_t position);
+  void remove_all(std::span<const uint32_t> positions);
   void clear();
   // Halves all counts, rounding down.
   void halve_counts();
@@ -119,8 +124,11 @@ class KeyDirectory {
   std::vector<uint32_t> sorted() const;
   // Sorts positions in ascending order of keys.
   void sort(std::span<uint32_t> positions) const;
-  // Returns the positions of the `n` lowest keys in the order of `rank`, in ascending order.
+  // Return the positions of the `n` lowest keys in the order of `rank`: in ascending order, or in
+  // no particular order. They read the records once, in the order of memory, and allocate memory
+  // in proportion to n.
   std::vector<uint32_t> lowest(int64_t n, KeyRank rank) const;
+  std::vector<uint32_t> lowest_unordered(int64_t n, KeyRank rank) const;
 
   // Returns a key with its use.
   RankedKey<Key> ranked(uint32_t position) const {
@@ -141,6 +149,13 @@ class KeyDirectory {
     void prefetch(uint32_t position) const { records.prefetch(position); }
   };
   IndexedKeys indexed() const { return {records_}; }
+  // A key that may be one of the lowest: its count and time in the order of the rank.
+  struct Candidate {
+    int64_t first = 0, second = 0;
+    uint32_t position = 0;
+  };
+  bool is_before(const Candidate& a, const Candidate& b) const;
+  std::vector<Candidate> select_lowest(int64_t n, KeyRank rank) const;
 
   KeyIndex index_;
   KeyRecords<Key> records_;

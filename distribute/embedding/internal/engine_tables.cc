@@ -227,19 +227,23 @@ void EngineTables::admit_keys(const std::vector<KeyedLookups>& lookups) {
     if (updated_keyed(t) != nullptr) of_tables.push_back(lookups[t]);
   }
   plan_updates(tables, of_tables);
-  for (size_t i = 0; i < tables.size(); ++i) {
-    tables[i]->commit_update();
-    // Lookups with features belong to local replicas, which resolve their own.
-    for (const auto& lookup : of_tables[i]) {
-      if (lookup->is_foreign) tables[i]->resolve(*lookup);
+  parallel_for(std::ssize(tables), 1, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
+      tables[i]->commit_update();
+      // Lookups with features belong to local replicas, which resolve their own.
+      for (const auto& lookup : of_tables[i]) {
+        if (lookup->is_foreign) tables[i]->resolve(*lookup);
+      }
     }
-  }
+  });
 }
 
 void EngineTables::resolve_keys(EmbeddingEngine::Ticket& ticket) const {
-  for (size_t t = 0; t < size(); ++t) {
-    if (updated_keyed(t) != nullptr) keyed(t)->resolve(*ticket.keyed[t]);
-  }
+  parallel_for(static_cast<int64_t>(size()), 1, [&](int64_t first, int64_t end) {
+    for (int64_t t = first; t < end; ++t) {
+      if (updated_keyed(t) != nullptr) keyed(t)->resolve(*ticket.keyed[t]);
+    }
+  });
   take_rows(ticket);
 }
 

@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include <keel/framework/base/parallel.h>
+
 namespace keel::distribute {
 namespace {
 
@@ -35,13 +37,17 @@ void run_round(std::span<KeyedTable* const> tables, KeyedRound round) {
 }
 
 void plan_updates(std::span<KeyedTable* const> tables, std::span<const KeyedLookups> lookups) {
-  for (size_t t = 0; t < tables.size(); ++t) tables[t]->prepare_update(lookups[t]);
+  parallel_for(std::ssize(tables), 1, [&](int64_t first, int64_t end) {
+    for (int64_t t = first; t < end; ++t) tables[t]->prepare_update(lookups[t]);
+  });
   run_round(tables, KeyedRound::kPlan);
   run_round(tables, KeyedRound::kChoose);
 }
 
 void finish_updates(std::span<KeyedTable* const> tables) {
-  for (KeyedTable* const table : tables) table->begin_finish();
+  parallel_for(std::ssize(tables), 1, [&](int64_t first, int64_t end) {
+    for (int64_t t = first; t < end; ++t) tables[t]->begin_finish();
+  });
   run_round(tables, KeyedRound::kSizes);
   run_round(tables, KeyedRound::kEvict);
   std::exception_ptr error;

@@ -83,7 +83,8 @@ class KeyedTableOf final : public KeyedTable {
     bool contributes = false;  // it was a hit or fresh when it was looked up
     bool qualifies = false;
     bool admitted = false;
-    int64_t row = 0;  // once admitted
+    const float* initial = nullptr;  // its initial row, if the lookup has computed it
+    int64_t row = 0;                 // once admitted
   };
   struct Plan {
     std::vector<std::shared_ptr<KeyedLookup>> lookups;
@@ -124,7 +125,9 @@ class KeyedTableOf final : public KeyedTable {
   [[noreturn]] void throw_full(const Key& smallest, int64_t candidates, int64_t room) const;
   void count_uses(std::span<const Entry> entries, int64_t now);
   void admit(Absent& absent, int64_t now);
-  int64_t create_row(const Key& key, uint64_t hash, const KeyUse& use);
+  // Adds a row for a key. `initial` is its initial row, or null if that must be computed.
+  int64_t create_row(const Key& key, uint64_t hash, const KeyUse& use,
+                     const float* initial = nullptr);
 
   // eviction
   KeyRank rank() const;

@@ -85,7 +85,7 @@ void KeyedTableOf<Key>::read(KeyedRound round, std::span<MessageReader> messages
       const std::vector<uint32_t> pending =
           read_lowest(filter_.pending(), excess_pending_, KeyRank::kCountThenLast, messages);
       remove(rows, reason_, statistics_.*counter_);
-      for (const uint32_t position : pending) filter_.pending().remove(position);
+      filter_.pending().remove_all(pending);
       size_of_all_ -= excess_;
       excess_ = excess_pending_ = 0;
       break;
@@ -177,7 +177,7 @@ template <class Key>
 void KeyedTableOf<Key>::write_lowest(const KeyDirectory<Key>& of, int64_t n, KeyRank rank,
                                      MessageWriter& message) const {
   if (peers().alone()) return;
-  const std::vector<uint32_t> positions = of.lowest(n, rank);
+  const std::vector<uint32_t> positions = of.lowest_unordered(n, rank);
   message.put(std::ssize(positions));
   for (const uint32_t position : positions) {
     const RankedKey<Key> ranked = of.ranked(position);
@@ -187,12 +187,12 @@ void KeyedTableOf<Key>::write_lowest(const KeyDirectory<Key>& of, int64_t n, Key
   }
 }
 
-// Returns the positions of those of the `n` lowest keys that are held here, in ascending order.
+// Returns the positions of those of the `n` lowest keys that are held here, in no particular order.
 template <class Key>
 std::vector<uint32_t> KeyedTableOf<Key>::read_lowest(const KeyDirectory<Key>& of, int64_t n,
                                                      KeyRank rank,
                                                      std::span<MessageReader> messages) const {
-  if (peers().alone()) return of.lowest(n, rank);
+  if (peers().alone()) return of.lowest_unordered(n, rank);
   std::vector<RankedKey<Key>> all;
   for (MessageReader& message : messages) {
     for (auto count = message.get<int64_t>(); count > 0; --count) {
@@ -207,7 +207,7 @@ std::vector<uint32_t> KeyedTableOf<Key>::read_lowest(const KeyDirectory<Key>& of
   const auto last = all.begin() + (std::min(n, std::ssize(all)) - 1);
   std::ranges::nth_element(all, last,
                            [rank](const auto& a, const auto& b) { return is_lower(rank, a, b); });
-  std::vector<uint32_t> out = of.lowest(n, rank);
+  std::vector<uint32_t> out = of.lowest_unordered(n, rank);
   std::erase_if(out, [&](uint32_t position) { return is_lower(rank, *last, of.ranked(position)); });
   return out;
 }

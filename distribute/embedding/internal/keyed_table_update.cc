@@ -65,6 +65,10 @@ typename KeyedTableOf<Key>::Plan KeyedTableOf<Key>::merge(
       Absent& absent = plan.absent[number];
       absent.count += entry.count;
       absent.contributes = absent.contributes || was_hit || entry.found == kFresh;
+      // The lookup has computed the row, unless another process did, or an older state is meant.
+      if (entry.found == kFresh && !is_stale && lookup.reads[i] < 0) {
+        absent.initial = &lookup.given_rows[(-1 - lookup.reads[i]) * options_.dim];
+      }
       entry.now = -1 - static_cast<int64_t>(number);
     }
   }
@@ -105,12 +109,18 @@ void KeyedTableOf<Key>::prepare_update(std::span<const std::shared_ptr<KeyedLook
 }
 
 template <class Key>
-int64_t KeyedTableOf<Key>::create_row(const Key& key, uint64_t hash, const KeyUse& use) {
+int64_t KeyedTableOf<Key>::create_row(const Key& key, uint64_t hash, const KeyUse& use,
+                                      const float* initial) {
   shard_->grow(row_limit() + 1);
   const int64_t row = first_key_row() + directory_.add(key, hash, use);
-  std::vector<float> initial(options_.dim);
-  initial_->fill(key, initial);
-  shard_->reset(row, initial.data());
+  if (initial != nullptr) {
+    shard_->reset(row, initial);
+  } else {
+    std::vector<float> computed(options_.dim);
+    initial_->fill(key, computed);
+    shard_->reset(row, computed.data());
+  }
+  shard_->prefetch_to_write(first_key_row() + directory_.next_position());
   return row;
 }
 
@@ -119,7 +129,7 @@ void KeyedTableOf<Key>::admit(Absent& absent, int64_t now) {
   KeyUse use = {.last = now, .born = now};
   use.add(filter_.take(absent.key, absent.hash), now);
   use.add(absent.count, now);
-  absent.row = create_row(absent.key, absent.hash, use);
+  absent.row = create_row(absent.key, absent.hash, use, absent.initial);
   admitted_.push_back(static_cast<uint32_t>(absent.row - first_key_row()));
   ++statistics_.admitted;
 }
@@ -148,7 +158,12 @@ void KeyedTableOf<Key>::commit_update() {
     statistics_.not_admitted += lookup.not_admitted;
   }
   // The processes that own keys count them; each counts the lookups of its own replicas.
-  for (Absent& absent : plan_->absent) {
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < plan_->absent.size(); ++i) {
+    Absent& absent = plan_->absent[i];
+    if (i + kAhead < plan_->absent.size()) {
+      directory_.prefetch_add(plan_->absent[i + kAhead].hash);
+    }
     if (absent.admitted) {
       admit(absent, now);
     } else {
@@ -227,15 +242,13 @@ std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double least,
 template <class Key>
 void KeyedTableOf<Key>::remove(std::span<const uint32_t> positions, EvictionReason reason,
                                int64_t& counter) {
-  for (const uint32_t position : positions) {
-    if (!callbacks_.empty()) {
-      removed_.push_back({.key = directory_.key(position),
-                          .row = first_key_row() + position,
-                          .count = directory_.use(position).count,
-                          .reason = reason});
-    }
-    directory_.remove(position);
+  for (size_t i = 0; i < positions.size() && !callbacks_.empty(); ++i) {
+    removed_.push_back({.key = directory_.key(positions[i]),
+                        .row = first_key_row() + positions[i],
+                        .count = directory_.use(positions[i]).count,
+                        .reason = reason});
   }
+  directory_.remove_all(positions);
   counter += std::ssize(positions);
 }
 
@@ -310,7 +323,8 @@ void KeyedTableOf<Key>::end_finish() {
   template void KeyedTableOf<Key>::count_uses(std::span<const Entry>, int64_t);                   \
   template void KeyedTableOf<Key>::commit_update();                                               \
   template void KeyedTableOf<Key>::resolve(KeyedLookup&) const;                                   \
-  template int64_t KeyedTableOf<Key>::create_row(const Key&, uint64_t, const KeyUse&);            \
+  template int64_t KeyedTableOf<Key>::create_row(const Key&, uint64_t, const KeyUse&,             \
+                                                 const float*);                                   \
   template KeyRank KeyedTableOf<Key>::rank() const;                                               \
   template std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t, int64_t) const;              \
   template std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double, std::span<const uint32_t>) \

@@ -1,6 +1,7 @@
 // Tests distribute/dynamic/internal/key_directory.cc, key_index.cc and shard_order.cc.
 #include <keel/distribute/dynamic/internal/key_directory.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -159,6 +160,107 @@ TEST(KeyDirectoryTest, LowestOrdersByRankAndThenByKey) {
   EXPECT_THAT(lowest(3, KeyRank::kCountThenLast), ElementsAre(1, 4, -3));
   EXPECT_THAT(lowest(0, KeyRank::kCountThenLast), ElementsAre());
   EXPECT_EQ(lowest(99, KeyRank::kCountThenLast).size(), 5U);
+}
+
+TEST(KeyDirectoryTest, LowestEqualsASortOfAllKeys) {
+  KeyDirectory<int64_t> directory;
+  std::mt19937_64 random(11);
+  std::vector<RankedKey<int64_t>> all;
+  for (int64_t key = 0; key < 12'000; ++key) {
+    const auto last = static_cast<int64_t>(random() % 40);
+    const auto count = static_cast<uint32_t>(random() % 9);
+    // Descending times at first, so that each key is lower than those before it.
+    const int64_t time = key < 5'000 ? 5'040 - key : last;
+    const int64_t id = key * 7'919 % 12'007;
+    directory.add(id, {.last = time, .born = 0, .count = count});
+    all.push_back({.key = id, .count = count, .last = time});
+  }
+  std::vector<uint32_t> removed;
+  for (size_t i = 0; i < all.size(); i += 5) removed.push_back(directory.find(all[i].key));
+  directory.remove_all(removed);
+  for (size_t i = 0; i < all.size(); i += 5) all[i].key = -1;
+  std::erase_if(all, [](const RankedKey<int64_t>& one) { return one.key < 0; });
+  ASSERT_EQ(directory.size(), std::ssize(all));
+  for (const KeyRank rank : {KeyRank::kLastThenCount, KeyRank::kCountThenLast}) {
+    std::ranges::sort(all, [&](const auto& a, const auto& b) { return is_lower(rank, a, b); });
+    for (const int64_t n : {1, 2, 511, 512, 600, 4'000, 9'599, 9'600, 20'000}) {
+      std::vector<int64_t> expected;
+      for (size_t i = 0; i < std::min<size_t>(n, all.size()); ++i) expected.push_back(all[i].key);
+      std::vector<int64_t> keys = keys_at(directory, directory.lowest(n, rank));
+      ASSERT_EQ(keys, expected) << n;
+      keys = keys_at(directory, directory.lowest_unordered(n, rank));
+      std::ranges::sort(keys);
+      std::ranges::sort(expected);
+      ASSERT_EQ(keys, expected) << n;
+    }
+  }
+}
+
+// Hashes by position, and the number of times that the index has read one.
+struct CountedHashes {
+  const std::vector<uint64_t>& hashes;
+  mutable int64_t reads = 0;
+  uint64_t hash(uint32_t position) const {
+    ++reads;
+    return hashes[position];
+  }
+  void prefetch(uint32_t) const {}
+};
+
+TEST(KeyIndexTest, EqualsAMapIfManyHomeSlotsAreEqual) {
+  std::mt19937_64 random(13);
+  KeyIndex index;
+  std::vector<uint64_t> hashes;
+  std::vector<char> is_present;
+  std::vector<uint32_t> free;
+  const CountedHashes keys{hashes};
+  // The home slots are in 64 small groups, so that most keys are far from them. Some hashes are
+  // equal.
+  for (int step = 0; step < 6'000; ++step) {
+    if (step % 3 == 2) {
+      const auto position = static_cast<uint32_t>(random() % hashes.size());
+      if (is_present[position] == 0) continue;
+      index.erase(hashes[position], position, keys);
+      is_present[position] = 0;
+      free.push_back(position);
+    } else {
+      if (free.empty()) {
+        free.push_back(static_cast<uint32_t>(hashes.size()));
+        hashes.push_back(0);
+        is_present.push_back(0);
+      }
+      const uint32_t position = free.back();
+      free.pop_back();
+      hashes[position] = random() % 64 << 26U | random() % 24 << 4U;
+      is_present[position] = 1;
+      index.insert(hashes[position], position, keys);
+    }
+    if (step % 500 != 0) continue;
+    for (uint32_t position = 0; position < hashes.size(); ++position) {
+      const uint32_t found =
+          index.find(hashes[position], [&](uint32_t other) { return other == position; });
+      ASSERT_EQ(found, is_present[position] != 0 ? position : KeyIndex::kNone);
+    }
+  }
+}
+
+TEST(KeyIndexTest, GrowsAndErasesWithoutReadingMostKeys) {
+  std::mt19937_64 random(17);
+  KeyIndex index;
+  std::vector<uint64_t> hashes(200'000);
+  for (uint64_t& hash : hashes) hash = random();
+  const CountedHashes keys{hashes};
+  for (uint32_t position = 0; position < hashes.size(); ++position) {
+    index.insert(hashes[position], position, keys);
+  }
+  for (uint32_t position = 0; position < hashes.size(); position += 2) {
+    index.erase(hashes[position], position, keys);
+  }
+  EXPECT_LT(keys.reads, std::ssize(hashes) / 5);
+  for (uint32_t position = 0; position < hashes.size(); ++position) {
+    ASSERT_EQ(index.find(hashes[position], [&](uint32_t other) { return other == position; }),
+              position % 2 == 0 ? KeyIndex::kNone : position);
+  }
 }
 
 TEST(KeyDirectoryTest, CountsSaturate) {
