@@ -11,6 +11,7 @@
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #include <keel/framework/base/errors.h>
@@ -106,7 +107,12 @@ MappedFile::MappedFile(const std::string& path)
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
   unregister_range(data_);
-  munmap(const_cast<std::byte*>(data_), size_);
+  // The kernel frees the page tables of a piece without interruption, while faults of other threads
+  // wait: 50 ms for 4 GiB at once, 0.2 ms for a piece.
+  for (size_t at = 0; at < size_; at += kPiece) {
+    munmap(const_cast<std::byte*>(data_) + at, std::min(kPiece, size_ - at));
+    std::this_thread::yield();
+  }
 }
 
 size_t MappedFile::promote(size_t offset, size_t size, const std::function<bool()>& go_on) const {
