@@ -10,7 +10,6 @@ KeyIndex::Table KeyIndex::make_table(size_t size) {
   out.memory.grow(size * sizeof(uint32_t));
   out.size = size;
   out.position_bits = std::bit_width(size - 1);
-  out.distance_bits = std::min(Table::kDistanceBits, 32 - out.position_bits);
   return out;
 }
 
@@ -18,6 +17,12 @@ void KeyIndex::reserve(size_t keys) {
   size_t size = kFirstSlots;
   while (keys * kOfSlots > size * kUsed) size *= 2;
   table_ = make_table(size);
+}
+
+void KeyIndex::place(Table& table, uint64_t hash, uint32_t position) {
+  size_t at = table.home(hash);
+  while (table.slots()[at] != 0) at = table.next(at);
+  table.slots()[at] = table.tag(hash) | (position + 1);
 }
 
 void KeyIndex::begin_growth() {

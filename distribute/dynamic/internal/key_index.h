@@ -1,15 +1,9 @@
 // KeyIndex: finds the positions of keys.
 //
 // A position is a number that the caller gives to a key, for example the index of a row. The index
-// is a hash table with open addressing and linear probing. Keys are compared in the array that the
-// caller passes, which the probe of an absent key seldom reads.
-//
-// A slot has 32 bits: the position, the distance from the home slot of its key, and the bits of the
-// hash that follow those of the home slot. Slot and distance give the home slot, so that entries
-// move without reading their keys, which would be at random places in memory. A table of twice the
-// size takes one more bit for home slots and for positions, and one fewer for the rest of the hash:
-// growth needs no bits that were not stored. Only distances that do not fit into their 4 bits, a
-// few in a hundred at most, require the key.
+// is a hash table with open addressing and linear probing. A slot has 32 bits: the position, and in
+// the bits above it a part of the hash. Keys are compared in the array that the caller passes,
+// which the probe of an absent key seldom reads.
 //
 // The table doubles when 4 of 5 slots are used. Its keys then move to the new table little by
 // little: each insertion moves some, so that no single insertion moves all of them. Keys move in
@@ -22,7 +16,7 @@
 #include <utility>
 
 #include <keel/distribute/dynamic/internal/key_functions.h>
-#include <keel/distribute/dynamic/internal/key_index_table.h>
+#include <keel/framework/base/internal/reserved_memory.h>
 
 namespace keel::distribute {
 
@@ -39,13 +33,10 @@ class KeyIndex {
     const Table& table = table_of(hash);
     if (table.size == 0) return kNone;
     const uint32_t tag = table.tag(hash);
-    uint32_t distance = 0;
-    for (size_t at = table.home(hash);; at = table.next(at), ++distance) {
+    for (size_t at = table.home(hash);; at = table.next(at)) {
       const uint32_t slot = table.slots()[at];
       if (slot == 0) return kNone;
-      if (table.matches(slot, tag, distance) && is_key(table.position(slot))) {
-        return table.position(slot);
-      }
+      if (table.has_tag(slot, tag) && is_key(table.position(slot))) return table.position(slot);
     }
   }
   // Loads the memory that find() and first_candidate() will read.
@@ -58,8 +49,8 @@ class KeyIndex {
     return find(hash, [](uint32_t) { return true; });
   }
   // Adds a key that the index does not contain. `keys.hash(position)` returns the hash of a key
-  // that it contains, and `keys.prefetch(position)` loads the memory for that; few calls are made.
-  // If it throws std::bad_alloc, the index contains the same keys as before.
+  // that it contains, and `keys.prefetch(position)` loads the memory for that. If it throws
+  // std::bad_alloc, the index contains the same keys as before.
   template <class Keys>
   void insert(uint64_t hash, uint32_t position, const Keys& keys) {
     if (is_growing()) {
@@ -98,10 +89,32 @@ class KeyIndex {
   // The number of slots that one insertion moves, at least. All have moved before the table is full
   // again, and before positions need more bits.
   static constexpr size_t kMovedAtOnce = 8;
-  static constexpr size_t kMovedAhead = 64;  // memory is loaded so many slots ahead
+  static constexpr size_t kMovedAhead = 48;  // keys are loaded so many slots ahead
   static constexpr size_t kFirstSlots = 16;
 
-  using Table = KeyIndexTable;
+  // A slot is 0, or a position + 1 in the lower bits and a tag in the others.
+  struct Table {
+    ReservedMemory memory;
+    size_t size = 0;         // number of slots, a power of two
+    int position_bits = 32;  // enough for size - 1
+
+    uint32_t* slots() const { return reinterpret_cast<uint32_t*>(memory.data()); }
+    uint32_t tag(uint64_t hash) const {
+      return static_cast<uint32_t>((hash >> 32U) << position_bits);
+    }
+    bool has_tag(uint32_t slot, uint32_t tag) const { return (slot ^ tag) >> position_bits == 0; }
+    uint32_t position(uint32_t slot) const {
+      return (slot & ((uint32_t{1} << position_bits) - 1)) - 1;
+    }
+    uint32_t position_or_none(size_t at) const {
+      return slots()[at] == 0 ? kNone : position(slots()[at]);
+    }
+    // The slot at which the probe of a hash starts: its lower 32 bits as a fraction of the table.
+    // The order of home slots is therefore the same in tables of any size.
+    size_t home(uint64_t hash) const { return (hash & 0xffffffffU) * size >> 32U; }
+    size_t next(size_t at) const { return (at + 1) & (size - 1); }
+    int64_t bytes() const { return static_cast<int64_t>(size * sizeof(uint32_t)); }
+  };
 
   bool is_growing() const { return old_.size != 0; }
   // Returns the table that has, or would have, a key.
@@ -113,31 +126,22 @@ class KeyIndex {
   bool has_moved(size_t home) const { return ((home - first_) & (old_.size - 1)) < moved_; }
 
   static Table make_table(size_t size);
-  static void place(Table& table, uint64_t hash, uint32_t position) {
-    const size_t home = table.home(hash);
-    size_t at = home;
-    while (table.slots()[at] != 0) at = table.next(at);
-    const size_t distance = (at - home) & (table.size - 1);
-    table.slots()[at] = table.tag(hash) | table.distance_field(distance) | (position + 1);
-  }
+  static void place(Table& table, uint64_t hash, uint32_t position);
   void begin_growth();
 
   // Moves the runs of used slots that begin in the next slots of the old table.
   template <class Keys>
   void move_some(const Keys& keys) {
     const size_t mask = old_.size - 1;
-    const size_t load = (first_ + moved_ + 2 * kMovedAhead) & mask;
-    __builtin_prefetch(old_.slots() + load);
-    __builtin_prefetch(table_.slots() + 2 * load, 1);
     for (size_t done = 0;;) {
       const uint32_t ahead = old_.slots()[(first_ + moved_ + kMovedAhead) & mask];
-      if (ahead != 0 && !old_.knows_hash(ahead)) keys.prefetch(old_.position(ahead));
-      const size_t at = (first_ + moved_) & mask;
-      uint32_t& slot = old_.slots()[at];
+      if (ahead != 0) keys.prefetch(old_.position(ahead));
+      uint32_t& slot = old_.slots()[(first_ + moved_) & mask];
       // A run of used slots must not be divided. The last run may extend to slots that have moved.
       if (slot == 0 && (moved_ >= old_.size || done >= kMovedAtOnce)) break;
       if (slot != 0) {
-        place(table_, old_.hash(at, keys), old_.position(slot));
+        const uint32_t position = old_.position(slot);
+        place(table_, keys.hash(position), position);
         slot = 0;
       }
       ++moved_;
@@ -151,11 +155,9 @@ class KeyIndex {
   static void close_gap(Table& table, size_t gap, const Keys& keys) {
     const size_t mask = table.size - 1;
     for (size_t at = table.next(gap); table.slots()[at] != 0; at = table.next(at)) {
-      const size_t home = table.home(table.hash(at, keys));
+      const size_t home = table.home(keys.hash(table.position(table.slots()[at])));
       if (((at - home) & mask) < ((at - gap) & mask)) continue;  // its probe does not pass the gap
-      const uint32_t slot = table.slots()[at];
-      const uint32_t distance_mask = table.distance_field(table.most_distance());
-      table.slots()[gap] = (slot & ~distance_mask) | table.distance_field((gap - home) & mask);
+      table.slots()[gap] = table.slots()[at];
       gap = at;
     }
     table.slots()[gap] = 0;

@@ -244,25 +244,6 @@ TEST(KeyIndexTest, EqualsAMapIfManyHomeSlotsAreEqual) {
   }
 }
 
-TEST(KeyIndexTest, GrowsAndErasesWithoutReadingMostKeys) {
-  std::mt19937_64 random(17);
-  KeyIndex index;
-  std::vector<uint64_t> hashes(200'000);
-  for (uint64_t& hash : hashes) hash = random();
-  const CountedHashes keys{hashes};
-  for (uint32_t position = 0; position < hashes.size(); ++position) {
-    index.insert(hashes[position], position, keys);
-  }
-  for (uint32_t position = 0; position < hashes.size(); position += 2) {
-    index.erase(hashes[position], position, keys);
-  }
-  EXPECT_LT(keys.reads, std::ssize(hashes) / 5);
-  for (uint32_t position = 0; position < hashes.size(); ++position) {
-    ASSERT_EQ(index.find(hashes[position], [&](uint32_t other) { return other == position; }),
-              position % 2 == 0 ? KeyIndex::kNone : position);
-  }
-}
-
 TEST(KeyDirectoryTest, CountsSaturate) {
   KeyUse use = {.last = 0, .count = 0xfffffff0};
   use.add(0x100, 3);
