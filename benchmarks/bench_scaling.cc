@@ -8,7 +8,6 @@
 // jobs of one rank at the same time. Two ranks cannot be faster than these copies, which are
 // therefore the limit.
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -77,17 +76,9 @@ int measure_steps(int steps) {
   };
   for (int i = 0; i < kBatches; ++i) step();
   step_until_complete();
-  std::vector<double> seconds;
-  for (int i = 0; i < steps; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    step();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    seconds.push_back(time.count());
-  }
+  const double seconds = median_step(steps, step);
   step_until_complete();
-  if (distribute::processes().rank() == 0) {
-    print_step_time(median(std::move(seconds)));
-  }
+  if (distribute::processes().rank() == 0) print_step_time(seconds);
   return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "benchmarks/dynamic/rank_speed.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 
 #include <keel/distribute/process_group.h>
@@ -31,14 +30,8 @@ void measure_steps_of_rank(int steps, bool dynamic) {
   int next = 0;
   const auto step = [&] { trainer.train(next++ % kBatches); };
   for (int i = 0; i < 2 * kBatches; ++i) step();  // then all ids are known
-  std::vector<double> seconds;
-  for (int i = 0; i < steps; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    step();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    seconds.push_back(time.count());
-  }
-  if (distribute::processes().rank() == 0) print_step_time(median(std::move(seconds)));
+  const double seconds = median_step(steps, step);
+  if (distribute::processes().rank() == 0) print_step_time(seconds);
 }
 
 // Returns the speed of two ranks over one, or nothing if the ranks could not be started.

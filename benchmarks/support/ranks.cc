@@ -1,12 +1,17 @@
 #include "benchmarks/support/ranks.h"
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <keel/framework/base/errors.h>
+
+#include "benchmarks/support/measure.h"
 
 namespace keel::bench {
 namespace {
@@ -24,6 +29,17 @@ RankOutput start_ranks(const std::string& program, int ranks) {
   const std::string command = str("mpirun --allow-run-as-root --oversubscribe --bind-to none -n ",
                                   ranks, " '", program, "' 2>&1");
   return {popen(command.c_str(), "r"), pclose};
+}
+
+double median_step(int steps, const std::function<void()>& step) {
+  std::vector<double> seconds;
+  for (int i = 0; i < steps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    seconds.push_back(time.count());
+  }
+  return median(std::move(seconds));
 }
 
 void print_step_time(double seconds) { std::cout << kMark << 1e3 * seconds << '\n' << std::flush; }

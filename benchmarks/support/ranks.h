@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ using RankOutput = std::unique_ptr<FILE, int (*)(FILE*)>;
 // Starts a program in several ranks of this machine.
 RankOutput start_ranks(const std::string& program, int ranks);
 
+// Runs steps. Returns the median of their times in seconds.
+double median_step(int steps, const std::function<void()>& step);
 // Prints the time of a step, for step_time_of().
 void print_step_time(double seconds);
 // Waits for the end of a job. Returns the milliseconds of a step that it has printed, or nothing if

@@ -242,11 +242,13 @@ std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double least,
 template <class Key>
 void KeyedTableOf<Key>::remove(std::span<const uint32_t> positions, EvictionReason reason,
                                int64_t& counter) {
-  for (size_t i = 0; i < positions.size() && !callbacks_.empty(); ++i) {
-    removed_.push_back({.key = directory_.key(positions[i]),
-                        .row = first_key_row() + positions[i],
-                        .count = directory_.use(positions[i]).count,
-                        .reason = reason});
+  if (!callbacks_.empty()) {
+    for (const uint32_t position : positions) {
+      removed_.push_back({.key = directory_.key(position),
+                          .row = first_key_row() + position,
+                          .count = directory_.use(position).count,
+                          .reason = reason});
+    }
   }
   directory_.remove_all(positions);
   counter += std::ssize(positions);

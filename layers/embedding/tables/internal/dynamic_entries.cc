@@ -203,9 +203,7 @@ class EntryList {
         [of, what](const KeyedTable& table, std::span<const uint32_t> positions) {
           return table.uses_at(of, what, positions);
         },
-        [part](SavedTable& saved, const StateEntry::Saved& value) {
-          saved.*part = part_of(value);
-        });
+        into(part));
   }
   void add_keys(const std::string& name, Kind kind, DType type, SavedIds of,
                 SavedPart SavedTable::* part) {
@@ -215,9 +213,7 @@ class EntryList {
         [of](const KeyedTable& table, std::span<const uint32_t> positions) {
           return table.keys_at(of, positions);
         },
-        [part](SavedTable& saved, const StateEntry::Saved& value) {
-          saved.*part = part_of(value);
-        });
+        into(part));
   }
   // Adds the entry of a part of the rows: 0 for the weights, else a slot.
   void add_part(const std::string& name, Kind kind, const TensorSpec& spec, int part,
@@ -253,6 +249,10 @@ class EntryList {
   std::vector<StateEntry> take() { return std::move(out_); }
 
  private:
+  static Prepare into(SavedPart SavedTable::* part) {
+    return
+        [part](SavedTable& saved, const StateEntry::Saved& value) { saved.*part = part_of(value); };
+  }
   StateEntry& add(const std::string& name, Kind kind, const TensorSpec& spec,
                   const Prepare& prepare) {
     StateEntry& entry = out_.emplace_back();
