@@ -180,7 +180,7 @@ class Rewriter {
 
   Tensor look_up_dense(const Feature& feature) {
     const Tensor ids = replaced(Tensors(feature.ids)).tensor();
-    const Tensor rows = reshaped(feature, rows_of(feature, ids));
+    Tensor rows = reshaped(feature, rows_of(feature, ids));
     if (feature.config.id_policy.kind != IdPolicy::Kind::kIgnore) return rows;
     const Tensor mask = presence_of(feature, ids.shape());
     return multiplied(feature, rows, mask);
@@ -384,9 +384,8 @@ class Rewriter {
     const Tensor ids = replaced(Tensors(feature.ids)).tensor();
     const int64_t n = ids.shape()[1];
     if (n == kUnknown) refuse(feature, "the number of its ids per row is not known");
-    const Tensor mean =
-        make("GlobalAveragePooling1D",
-             Config::dict({{"name", unique(feature, "mean")}}))(rows_of(feature, ids));
+    Tensor mean = make("GlobalAveragePooling1D",
+                       Config::dict({{"name", unique(feature, "mean")}}))(rows_of(feature, ids));
     const std::string& combiner = feature.config.table->combiner;
     if (combiner == "mean") return mean;
     const auto count = static_cast<double>(n);

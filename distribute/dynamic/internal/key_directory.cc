@@ -122,8 +122,8 @@ std::vector<uint32_t> KeyDirectory<Key>::sorted() const {
 }
 
 template <class Key>
-void KeyDirectory<Key>::sort(std::span<uint32_t> some) const {
-  std::ranges::sort(some, [this](uint32_t a, uint32_t b) { return key(a) < key(b); });
+void KeyDirectory<Key>::sort(std::span<uint32_t> positions) const {
+  std::ranges::sort(positions, [this](uint32_t a, uint32_t b) { return key(a) < key(b); });
 }
 
 template <class Key>

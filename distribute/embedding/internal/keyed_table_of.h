@@ -30,7 +30,7 @@ class KeyedTableOf final : public KeyedTable {
   std::shared_ptr<KeyedLookup> read_uses(MessageReader& message) const override;
   void prepare_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) override;
   void commit_update() override;
-  void resolve(KeyedLookup& lookup) const override;
+  void resolve(KeyedLookup& lookup_base) const override;
   void begin_finish() override;
   void end_finish() override;
   bool takes_part(KeyedRound round) const override;
@@ -132,7 +132,7 @@ class KeyedTableOf final : public KeyedTable {
   // eviction
   KeyRank rank() const;
   std::vector<uint32_t> expired(int64_t ttl, int64_t now) const;
-  std::vector<uint32_t> below_norm(double norm, std::span<const uint32_t> exempt) const;
+  std::vector<uint32_t> below_norm(double norm_limit, std::span<const uint32_t> exempt) const;
   // Remove rows and count them in `counter`.
   void remove(std::span<const uint32_t> positions, EvictionReason reason, int64_t& counter);
   // Calls the callbacks with the rows removed since the last call.

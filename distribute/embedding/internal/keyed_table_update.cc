@@ -175,20 +175,18 @@ void KeyedTableOf<Key>::commit_update() {
 }
 
 template <class Key>
-void KeyedTableOf<Key>::resolve(KeyedLookup& of) const {
-  auto& lookup = static_cast<Lookup&>(of);
+void KeyedTableOf<Key>::resolve(KeyedLookup& lookup_base) const {
+  auto& lookup = static_cast<Lookup&>(lookup_base);
   // If all keys have rows here, their numbers are those of the rows that were read.
   if (lookup.version == version_ && lookup.fresh == 0 && lookup.remote.empty()) return;
   std::vector<int64_t>& target = lookup.targets;
   target.resize(lookup.entries.size());
   for (size_t i = 0; i < target.size(); ++i) {
     const auto [found, count, now] = lookup.entries[i];
-    if (found == kIgnored) {
-      target[i] = 0;
-    } else if (found >= 0 && found < first_key_row()) {
+    if (found >= 0 && found < first_key_row()) {
       target[i] = found;  // row 0 or a fallback row
-    } else if (!peers().owns(lookup.distinct.hash(i))) {
-      target[i] = 0;  // set below
+    } else if (found == kIgnored || !peers().owns(lookup.distinct.hash(i))) {
+      target[i] = 0;  // those of other processes are set below
     } else {
       target[i] = now >= 0 ? first_key_row() + now : plan_->absent[-1 - now].row;
     }
@@ -226,13 +224,13 @@ std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t ttl, int64_t now) const
 }
 
 template <class Key>
-std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double least,
+std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double norm_limit,
                                                     std::span<const uint32_t> exempt) const {
   std::vector<char> is_exempt(directory_.limit());
   for (const uint32_t position : exempt) is_exempt[position] = 1;
   std::vector<uint32_t> out;
   for (int64_t i = 0; i < directory_.limit(); ++i) {
-    if (directory_.holds(i) && is_exempt[i] == 0 && norm(first_key_row() + i) < least) {
+    if (directory_.holds(i) && is_exempt[i] == 0 && norm(first_key_row() + i) < norm_limit) {
       out.push_back(static_cast<uint32_t>(i));
     }
   }
