@@ -254,6 +254,23 @@ std::vector<std::string> static_tables(const std::vector<Entry>& entries, const 
   return out;
 }
 
+// Returns true for the fallback rows of a table with dynamic ids, and for a slot of theirs.
+bool is_fallback(const std::vector<Entry>& entries, const Entry& entry) {
+  constexpr std::string_view kFallback = "/fallback";
+  const size_t at = entry.key.rfind(kFallback);
+  if (!entry.restore || at == std::string::npos) return false;
+  const std::string table = entry.key.substr(0, at);
+  const std::string rest = entry.key.substr(at + kFallback.size());
+  return (rest.empty() || rest[0] == '/') &&
+         std::ranges::any_of(entries, [&](const Entry& e) { return e.key == table + "/state"; });
+}
+
+// Lists an entry whose saved rows are not used because the table has another number of them.
+void list_unless_equal_number(RestoreStatus& status, const Entry& entry, const TensorSpec& found) {
+  if (entry.spec.shape[0] == found.shape[0]) return;
+  (entry.spec.shape[0] > 0 ? status.initialized : status.unused).push_back(entry.key);
+}
+
 // Reads collectively, so that an error in one process stops all of them; setting a value may be
 // collective too.
 void assign(const CheckpointReader& file, const Entry& entry) {
@@ -302,9 +319,11 @@ void replace_table(const Entry& entry) {
 }  // namespace
 
 void RestoreStatus::assert_consumed() const {
-  if (missing.empty() && unused.empty()) return;
+  if (missing.empty() && unused.empty() && initialized.empty()) return;
   throw ValueError("RestoreStatus.assert_consumed: ", path, " has no value for [", joined(missing),
-                   "] and has unused values [", joined(unused), "]");
+                   "] and has unused values [", joined(unused), "]",
+                   initialized.empty() ? "" : "; initialized because their number differs: ",
+                   joined(initialized));
 }
 
 Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
@@ -369,6 +388,7 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                        path, " has a table with dynamic ids; set TableConfig::dynamic");
     }
     check_spec(path, entry, found->second.spec);
+    if (is_fallback(entries, entry)) list_unless_equal_number(status, entry, found->second.spec);
     assignments.push_back(&entry);
     index.erase(found);
   }

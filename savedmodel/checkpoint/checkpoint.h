@@ -64,8 +64,12 @@ struct RestoreStatus {
   std::vector<std::string> missing = {};
   // Keys of the file that no item uses.
   std::vector<std::string> unused = {};
+  // Keys of the fallback rows and their slots of tables with dynamic ids that have another number
+  // of fallback rows than the saved tables (DynamicVocabulary::not_admitted). The rows have their
+  // initial values.
+  std::vector<std::string> initialized = {};
 
-  // Throws ValueError, naming the keys, unless both lists are empty.
+  // Throws ValueError, naming the keys, unless all lists are empty.
   void assert_consumed() const;
 };
 

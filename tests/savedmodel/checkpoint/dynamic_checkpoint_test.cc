@@ -20,8 +20,13 @@
 namespace keel::dynamic_checkpoint_test {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 using testing_support::message_of;
 using testing_support::TemporaryFolder;
 
@@ -228,6 +233,52 @@ TEST(DynamicCheckpointTest, D092OptionsMayChange) {
   EXPECT_EQ(changed.table().state().pending_keys.size(), 0);
   EXPECT_THAT(changed.table().state().fallback.to_vector<float>(),
               ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 1));
+}
+
+TEST(DynamicCheckpointTest, D092TheStatusListsFallbackRowsOfAnotherNumber) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.h5";
+  for (const int hosts : {kCpu, 1, 2}) {
+    SCOPED_TRACE(hosts);
+    Training saved(hosts, usual(KeyType::kInt64));
+    saved.steps(0, 8);
+    saved.checkpoint().write(path, 0);
+
+    const auto restored_with = [&](const NotAdmitted& not_admitted) {
+      DynamicVocabulary changed = usual(KeyType::kInt64);
+      changed.not_admitted = not_admitted;
+      Training other(hosts, changed);
+      other.steps(0, 3);  // restoring replaces what this run has learned
+      const RestoreStatus status = other.checkpoint().restore(path);
+      const DynamicTableState state = other.table().state();
+      EXPECT_EQ(state.keys.to_vector<int64_t>(), saved.table().keys().to_vector<int64_t>());
+      EXPECT_THAT(status.missing, IsEmpty());
+      return std::pair(status, state);
+    };
+
+    const auto [equal, kept] = restored_with(NotAdmitted::hashed(2, "ones"));
+    EXPECT_THAT(equal.initialized, IsEmpty());
+    EXPECT_THAT(equal.unused, IsEmpty());
+    equal.assert_consumed();
+    EXPECT_EQ(kept.fallback.to_vector<float>(), saved.table().state().fallback.to_vector<float>());
+
+    const auto [more, initial] = restored_with(NotAdmitted::hashed(3, "ones"));
+    ASSERT_EQ(more.initialized.size(), 2);
+    EXPECT_THAT(more.initialized, AllOf(Contains(EndsWith("items/fallback")),
+                                        Contains(HasSubstr("items/fallback/accumulator"))));
+    EXPECT_THAT(more.unused, IsEmpty());
+    EXPECT_THAT(message_of<ValueError>([&] { more.assert_consumed(); }),
+                HasSubstr("initialized because their number differs: "));
+    EXPECT_THAT(initial.fallback.to_vector<float>(), Each(1.0F));
+    for (const auto& [name, slot] : initial.fallback_slots) {
+      EXPECT_THAT(slot.to_vector<float>(), AllOf(SizeIs(9), Each(0.1F)));
+    }
+
+    const auto [none, without] = restored_with(NotAdmitted::zero());
+    EXPECT_THAT(none.initialized, IsEmpty());
+    EXPECT_THAT(none.unused, AllOf(SizeIs(2), Contains(EndsWith("items/fallback"))));
+    EXPECT_EQ(without.fallback.dim(0), 0);
+  }
 }
 
 TEST(DynamicCheckpointTest, D093OtherKindsOfTablesAreRejected) {
