@@ -34,15 +34,6 @@ std::string label_of(const EngineConfiguration& configuration) {
              hash(optimizers));
 }
 
-// Throws NotImplementedError for options that tables for unbounded ids do not have.
-void check_keyed(const EngineTable& t) {
-  const auto refuse = [&t](const char* what) {
-    throw NotImplementedError("TPUEmbedding: table '", t.name, "' has dynamic ids, which ", what,
-                              " does not support yet; use a static table");
-  };
-  if (t.update.clips_by_norm()) refuse("clipping by norm");
-}
-
 uint64_t key_of(const std::string& name) {
   uint64_t key = 0;
   for (const char c : name) key = kernels::mixed_key(key, static_cast<unsigned char>(c));
@@ -72,7 +63,6 @@ EngineTables::EngineTables(const EngineConfiguration& configuration, int first_s
     keyed_.push_back(nullptr);
     if (t.dynamic) {
       has_keyed_ = true;
-      check_keyed(t);
       if (shards != configuration.num_tensor_cores && group == nullptr) {
         throw ValueError("EmbeddingEngine: table '", t.name,
                          "' has dynamic ids and not all shards are held here; set "

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <keel/distribute/dynamic/internal/exact_sum.h>
 #include <keel/distribute/embedding/internal/engine_tables.h>
 #include <keel/distribute/embedding/internal/row_gradient_list.h>
 #include <keel/distribute/embedding/internal/row_gradients.h>
@@ -131,8 +132,13 @@ class RowUpdater {
   // Computes the factors by which the gradients of each table are multiplied. Collective if a table
   // clips by norm (row_updater_norms.cc).
   void clip_by_norm(Communicator& communicator);
-  double squares_of_groups(size_t table) const;
-  double squares_of_share(size_t table, const Communicator& communicator) const;
+  // Sum is double, or ExactSum for tables for unbounded ids.
+  template <class Sum>
+  Sum squares_of(size_t table, const Communicator& communicator) const;
+  template <class Sum>
+  Sum squares_of_groups(size_t table) const;
+  template <class Sum>
+  Sum squares_of_share(size_t table, const Communicator& communicator) const;
   std::vector<RowGradientList::Table> lists_of(size_t table) const;
   void update_shard(size_t table, std::span<const int64_t> ids, float* gradients, const Step& step,
                     RowKeys& keys);
@@ -149,8 +155,10 @@ class RowUpdater {
   std::vector<RowGradientList> outgoing_;  // by process
   std::string label_;
   std::vector<Number> numbers_;  // by table
-  std::vector<double> squares_;  // by table: this replica's part of the squared norms
-  std::vector<float> scales_;    // by table: factors of the gradients; empty if no table clips
+  // By table: this replica's part of the squared norms, of tables for unbounded ids in the second.
+  std::vector<double> squares_;
+  std::vector<ExactSum> keyed_squares_;
+  std::vector<float> scales_;  // by table: factors of the gradients; empty if no table clips
   int64_t updates_done_ = 0;
 };
 

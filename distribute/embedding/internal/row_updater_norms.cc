@@ -24,11 +24,12 @@ double clip_factor(double squares, double most) {
 }  // namespace
 
 // Sums the squares of the gradient of a table whose rows this replica updates directly.
-double RowUpdater::squares_of_groups(size_t table) const {
+template <class Sum>
+Sum RowUpdater::squares_of_groups(size_t table) const {
   const kernels::RowGroups& groups = gradients_[table].groups();
   const int64_t dim = tables_.dims()[table], first = first_group(table);
   const int64_t parts = (groups.size() - first + kGroupsPerPart - 1) / kGroupsPerPart;
-  std::vector<double> sums(parts);
+  std::vector<Sum> sums(parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t last) {
     std::vector<float> values(kRowsAtOnce * dim);
     for (int64_t part = begin; part < last; ++part) {
@@ -43,22 +44,35 @@ double RowUpdater::squares_of_groups(size_t table) const {
       }
     }
   });
-  double out = 0;
-  for (const double sum : sums) out += sum;
+  Sum out{};
+  for (const Sum& sum : sums) out += sum;
   return out;
 }
 
 // Sums the squares of this replica's share of a table's gradient.
-double RowUpdater::squares_of_share(size_t table, const Communicator& communicator) const {
+template <class Sum>
+Sum RowUpdater::squares_of_share(size_t table, const Communicator& communicator) const {
   const std::vector<RowGradientList::Table> lists = lists_of(table);
-  const auto [first, end] = share_of_rows(table, communicator);
+  auto [first, end] = share_of_rows(table, communicator);
+  // All processes update the fallback rows of a table for unbounded ids; one counts them.
+  if (tables_.keyed(table) != nullptr && communicator.placement().process > 0) {
+    first = std::max(first, tables_.keyed(table)->first_key_row());
+    end = std::max(first, end);
+  }
   KWayMerge merge(lists, first, end, tables_.shard(table), true);
   const int64_t dim = tables_.dims()[table];
   int64_t id = 0;
   std::vector<float> row(dim);
-  double out = 0;
+  Sum out{};
   while (merge.next(1, &id, row.data()) > 0) out += kernels::sum_of_squares(row.data(), dim);
   return out;
+}
+
+// Sums the squares of this replica's part of a table's gradient.
+template <class Sum>
+Sum RowUpdater::squares_of(size_t table, const Communicator& communicator) const {
+  return applies_directly(table, communicator) ? squares_of_groups<Sum>(table)
+                                               : squares_of_share<Sum>(table, communicator);
 }
 
 void RowUpdater::clip_by_norm(Communicator& communicator) {
@@ -70,16 +84,29 @@ void RowUpdater::clip_by_norm(Communicator& communicator) {
   for (size_t t = 0; t < tables_.size(); ++t) any = any || clips(t);
   if (!any) return;
   squares_.assign(tables_.size(), 0);
+  keyed_squares_.assign(tables_.has_keyed() ? tables_.size() : 0, {});
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!clips(t)) continue;
-    squares_[t] = applies_directly(t, communicator) ? squares_of_groups(t)
-                                                    : squares_of_share(t, communicator);
+    if (tables_.keyed(t) != nullptr) {
+      keyed_squares_[t] = squares_of<ExactSum>(t, communicator);
+    } else {
+      squares_[t] = squares_of<double>(t, communicator);
+    }
   }
   // All replicas add the parts in the order of the ranks and get the same factors.
   std::vector<double> squares(tables_.size());
   for (const Bytes& part : communicator.all_gather(as_bytes_of<double>(squares_), label_)) {
     const auto of_rank = as_elements<double>(part);
     for (size_t t = 0; t < squares.size(); ++t) squares[t] += of_rank[t];
+  }
+  if (!keyed_squares_.empty()) {
+    std::vector<ExactSum> sums(tables_.size());
+    for (const Bytes& part :
+         communicator.all_gather(as_bytes_of<ExactSum>(keyed_squares_), label_)) {
+      const auto of_rank = as_elements<ExactSum>(part);
+      for (size_t t = 0; t < sums.size(); ++t) sums[t] += of_rank[t];
+    }
+    for (size_t t = 0; t < sums.size(); ++t) squares[t] += sums[t].value();
   }
   std::map<int, double> of_group;
   for (size_t t = 0; t < tables_.size(); ++t) {

@@ -27,9 +27,6 @@ void check_dynamic_options(const TableConfig& t) {
     // An engine takes the maximum of looked up positions, none of which can be left out.
     refuse("the combiner max with NotAdmitted::ignore()");
   }
-  if (!t.optimizer) return;
-  if (t.optimizer->clipnorm != 0) refuse("the clipnorm of its optimizer");
-  if (t.optimizer->global_clipnorm != 0) refuse("the global_clipnorm of its optimizer");
 }
 
 void check(const TableConfig& t) {

@@ -3,6 +3,7 @@
 // Adagrad. Tests distribute/embedding/internal/row_updater_norms.cc.
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -124,7 +125,7 @@ class Training {
       : strategy_(strategy_of(holder)), scope_(strategy_->scope()), optimizer_(optimizer) {
     TableConfig* const configs[] = {&first, &second};
     for (int t = 0; t < 2; ++t) {
-      configs[t]->vocabulary_size = kRows[t];
+      configs[t]->vocabulary_size = configs[t]->dynamic ? 0 : kRows[t];
       configs[t]->dim = kDims[t];
       configs[t]->combiner = "sum";
       configs[t]->name = t == 0 ? "first" : "second";
@@ -141,10 +142,16 @@ class Training {
     (*layer_)->build(specs_of(batch(0, 1)));
     const auto start = starting_tables();
     for (int t = 0; t < 2; ++t) {
-      const std::vector<double> values = flat(start[t]);
-      (*layer_)->update_embedding_table(
-          tables_[t],
-          Tensor::from(std::vector<float>(values.begin(), values.end()), {kRows[t], kDims[t]}));
+      const std::vector<double> flat_values = flat(start[t]);
+      const Tensor values = Tensor::from(std::vector<float>(flat_values.begin(), flat_values.end()),
+                                         {kRows[t], kDims[t]});
+      if (configs[t]->dynamic) {
+        std::vector<int64_t> keys(kRows[t]);
+        std::iota(keys.begin(), keys.end(), 0);
+        (*layer_)->dynamic_table(tables_[t]).assign_rows(Tensor::from(keys, {kRows[t]}), values);
+      } else {
+        (*layer_)->update_embedding_table(tables_[t], values);
+      }
     }
   }
 
@@ -256,6 +263,42 @@ TEST(TableOptionsTest, GlobalClipnormBoundsTheGradientsOfAllTablesTogether) {
   }
 }
 
+// The tables are dynamic, or one of them is.
+const std::vector<std::pair<TableConfig, TableConfig>> kDynamicTables = {
+    {{.dynamic = DynamicVocabulary{}}, {.dynamic = DynamicVocabulary{}}},
+    {{.dynamic = DynamicVocabulary{}}, {}},
+    {{}, {.dynamic = DynamicVocabulary{}}}};
+const Holder kDynamicHolders[] = {
+    kCpu, {.cores = 1}, {.cores = 2}, {.hosts = 2, .cores = 1}, {.hosts = 2, .cores = 2}};
+
+TEST(TableOptionsTest, D041NormsOfDynamicTablesAreThoseOfTheStaticTwin) {
+  const Tables each = after_sgd(0.5, 2, [](std::vector<Rows>& g, const Tables&) {
+    for (Rows& rows : g) scale(rows, 2 / std::max(2.0, std::sqrt(squares(rows))));
+  });
+  const Tables together = after_sgd(0.5, 2, [](std::vector<Rows>& g, const Tables&) {
+    const double factor = 1.5 / std::max(1.5, std::sqrt(squares(g[0]) + squares(g[1])));
+    for (Rows& rows : g) scale(rows, factor);
+  });
+  for (const Holder& holder : kDynamicHolders) {
+    for (const auto& [first, second] : kDynamicTables) {
+      SCOPED_TRACE(testing::PrintToString(holder));
+      Training clipped(holder, optimizers::SGD({.learning_rate = 0.5, .clipnorm = 2}), first,
+                       second);
+      clipped.step();
+      clipped.step();
+      clipped.expect_tables(each);
+    }
+    for (const auto& [first, second] : kDynamicTables) {
+      SCOPED_TRACE(testing::PrintToString(holder));
+      Training clipped(holder, optimizers::SGD({.learning_rate = 0.5, .global_clipnorm = 1.5}),
+                       first, second);
+      clipped.step();
+      clipped.step();
+      clipped.expect_tables(together);
+    }
+  }
+}
+
 TEST(TableOptionsTest, TablesWithOtherOptimizersDoNotShareAGlobalNorm) {
   const Tables expected = after_sgd(1, 1, [](std::vector<Rows>& g, const Tables&) {
     scale(g[0], 1.5 / std::sqrt(squares(g[0])));
@@ -348,12 +391,6 @@ TEST(TableOptionsTest, ClippingByNormIsChecked) {
                 EmbeddingOptimizer(tpu::Adagrad{.use_gradient_accumulation = false, .clipnorm = 1});
               }),
               HasSubstr("clipnorm requires use_gradient_accumulation"));
-  EXPECT_THAT(message_of<NotImplementedError>([] {
-                collect_tables(
-                    FeatureConfig{.table = make_table({.dim = 2, .dynamic = DynamicVocabulary{}})},
-                    optimizers::SGD({.clipnorm = 1}));
-              }),
-              HasSubstr("does not support the clipnorm of its optimizer"));
 }
 
 // a += mean(g^2); w -= rate g / (sqrt(a) + epsilon).

@@ -43,6 +43,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing_support::expect_near;
 using testing_support::IdRows;
 using testing_support::ids;
 using testing_support::message_of;
@@ -132,6 +133,110 @@ TEST(DynamicTableTest, D041StaticTwinInAnEngine) {
         }
         ASSERT_EQ(dynamic.rows(), twin_rows(twin, keys));
       }
+    }
+  }
+}
+
+// The order of rows in memory is that of their arrival, or that of a checkpoint.
+TEST(DynamicTableTest, D041NormsInAnEngineAreThoseOfTheStaticTwinAndHaveNoOrder) {
+  const EmbeddingOptimizer all[] = {
+      tpu::SGD{.learning_rate = 0.1, .clipnorm = 1},
+      tpu::Adagrad{.learning_rate = 0.1, .global_clipnorm = 2},
+      tpu::Adam{.learning_rate = 0.1, .lazy_adam = false, .clipnorm = 1}};
+  const DynamicVocabulary dynamic = {.not_admitted = NotAdmitted::hashed(2, "ones")};
+  for (const EmbeddingOptimizer& optimizer : all) {
+    for (const int cores : {1, 3}) {
+      SCOPED_TRACE(str(optimizer->class_name, ' ', cores));
+      std::vector<int64_t> keys;
+      std::vector<float> rows, restarted;
+      DynamicTableState state;
+      {
+        Job job(table_with(dynamic, optimizer, "mean"), cores);
+        for (uint64_t step = 0; step < 5; ++step) job.train(twin_batches(step, cores));
+        state = job.dynamic().state();
+        for (uint64_t step = 5; step < 10; ++step) job.train(twin_batches(step, cores));
+        keys = job.keys();
+        rows = job.rows();
+      }
+      {
+        Job job(table_with(dynamic, optimizer, "mean"), cores);
+        job.layer()->build(specs_of(Tensors(twin_batches(0, 1)[0])));
+        job.dynamic().restore(state);
+        for (uint64_t step = 5; step < 10; ++step) job.train(twin_batches(step, cores));
+        restarted = job.rows();
+      }
+      Job twin(static_twin(optimizer, "mean"), cores);
+      for (uint64_t step = 0; step < 10; ++step) twin.train(twin_batches(step, cores));
+      expect_near(rows, twin_rows(twin, keys), {.absolute = 1e-5, .relative = 1e-5});
+      // The engine's count of steps, which Adam reads, is not in the state of the table.
+      if (optimizer->class_name != "Adam") {
+        EXPECT_EQ(restarted, rows);
+      }
+    }
+  }
+}
+
+// Trains a static table, alone or beside a dynamic one. Returns its activations and its rows.
+std::vector<float> bits_of_static_table(const EmbeddingOptimizer& optimizer, int hosts, int cores,
+                                        bool beside) {
+  distribute::TPUStrategy strategy({.num_hosts = hosts, .num_cores = cores});
+  const auto scope = strategy.scope();
+  const Table fixed = static_twin(optimizer, "mean");
+  Nest<FeatureConfig>::Dict features = {{"fixed", FeatureConfig{.table = fixed}}};
+  if (beside) {
+    features.emplace(
+        "dynamic",
+        FeatureConfig{.table = make_table({.dim = 3,
+                                           .optimizer = optimizer,
+                                           .name = "dynamic",
+                                           .dynamic = DynamicVocabulary{
+                                               .capacity = 20, .eviction = Eviction::lru()}})});
+  }
+  const TPUEmbedding layer({.feature_config = features});
+  std::vector<std::vector<float>> found(hosts * cores);
+  for (uint64_t step = 0; step < 10; ++step) {
+    const std::vector<TensorLike> batches = twin_batches(step, hosts * cores);
+    strategy.run([&] {
+      const int replica = current_replica_context()->replica;
+      Nest<TensorLike>::Dict ids = {{"fixed", batches[replica]}};
+      if (beside) ids.emplace("dynamic", batches[replica]);
+      GradientTape tape;
+      const Tensors all = layer(Tensors(ids));
+      Tensor loss;
+      for (const auto& [name, leaf] : all.entries()) {
+        const Tensor part = ops::sum(ops::square(leaf.tensor()) + leaf.tensor());
+        loss = loss ? loss + part : part;
+      }
+      const std::vector<float> values = all["fixed"].tensor().to_vector<float>();
+      found[replica].insert(found[replica].end(), values.begin(), values.end());
+      tape.gradient(loss, layer->trainable_variables());
+    });
+  }
+  std::vector<float> out;
+  for (const auto& [table, rows] : layer->embedding_tables()) {
+    if (table == fixed) out = rows.to_vector<float>();
+  }
+  for (const std::vector<float>& values : found)
+    out.insert(out.end(), values.begin(), values.end());
+  return out;
+}
+
+TEST(DynamicTableTest, D007StaticTablesKeepTheirBitsBesideADynamicOne) {
+  const EmbeddingOptimizer all[] = {
+      tpu::SGD{.learning_rate = 0.1},
+      tpu::Adagrad{.learning_rate = 0.1},
+      tpu::Adam{.learning_rate = 0.1},
+      tpu::Adam{.learning_rate = 0.1, .lazy_adam = false},
+      tpu::FTRL{.learning_rate = 0.1},
+      tpu::AdagradMomentum{.learning_rate = 0.1},
+      tpu::SGD{.learning_rate = 0.1, .clipnorm = 1},
+      tpu::Adagrad{.learning_rate = 0.1, .use_gradient_accumulation = false}};
+  for (const EmbeddingOptimizer& optimizer : all) {
+    for (const auto& [hosts, cores] : {std::pair(1, 1), {1, 3}, {2, 2}}) {
+      SCOPED_TRACE(str(optimizer->class_name, ' ', hosts, ' ', cores));
+      const std::vector<float> alone = bits_of_static_table(optimizer, hosts, cores, false);
+      EXPECT_GT(alone.size(), 100);
+      EXPECT_EQ(bits_of_static_table(optimizer, hosts, cores, true), alone);
     }
   }
 }
