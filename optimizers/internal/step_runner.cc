@@ -1,12 +1,14 @@
 #include <keel/optimizers/internal/step_runner.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <keel/autodiff/internal/variable_snapshot.h>
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
+#include <keel/distribute/internal/collective_error.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/internal/text.h>
@@ -148,11 +150,6 @@ void StepRunner::check_keyed(const std::vector<Variable>& variables) const {
     if (keyed_rows_of(variable) == nullptr) continue;
     const std::string caller = class_name_ + ".apply_gradients";
     keel::check_keyed(caller, plan_after(0, 0), *rule_, variable);
-    const Strategy& strategy = Strategy::current();
-    if (strategy.num_replicas_in_sync() == strategy.num_local_replicas()) continue;
-    throw NotImplementedError(caller, ": several processes do not train ", variable.path(),
-                              ", a table with dynamic ids that is a variable; use a layer whose "
-                              "tables are in an engine, such as TPUEmbedding");
   }
 }
 
@@ -243,7 +240,7 @@ void StepRunner::apply_local(const std::vector<Gradient>& gradients,
   StepPlan plan = plan_after(calls_before, rate);
   Sorted all = sorted(plan, gradients, variables, forms);
   const std::vector<Gradient>* const own = &gradients;
-  KeyedUpdates keyed(*rule_, {&own, 1}, variables);
+  KeyedUpdates keyed(*rule_, {&own, 1}, forms, variables);
   prepare(all.updated, all.touched);
   pack_lazy_rows(all.updated);
   const std::vector<double> shared = shared_values(plan);
@@ -276,7 +273,7 @@ class ReplicatedStep {
                       [&](const StepAgreement& agreed) { as_leader([&] { begin(agreed); }); });
     check(agreement);
     if (variables_.empty()) return;
-    if (updates_keyed(agreement)) commit_keyed();
+    if (updates_keyed(agreement)) commit_keyed(agreement);
     step(agreement, nullptr);
   }
 
@@ -327,22 +324,32 @@ class ReplicatedStep {
     return false;
   }
 
-  // One replica admits the keys of all. The replicas of a process pass each other the addresses of
-  // their gradients, which exist until the end of the step.
-  void commit_keyed() const {
+  // One replica of each process admits the keys of all. The replicas of a process pass each other
+  // the addresses of their gradients, which exist until the end of the step. Every replica throws
+  // the error of a full table, after which a job of several processes can continue.
+  void commit_keyed(const StepAgreement& agreed) const {
     const std::vector<Gradient>* const own = &gradients_;
-    communicator_.local_gather(
-        std::as_bytes(std::span(&own, 1)), "tables with dynamic ids",
-        [&](std::span<const Bytes> messages) { as_leader([&] { commit_keyed_of(messages); }); });
+    communicator_.local_gather(std::as_bytes(std::span(&own, 1)), "tables with dynamic ids",
+                               [&](std::span<const Bytes> messages) {
+                                 as_leader([&] {
+                                   runner_.keyed_error_ = nullptr;
+                                   try {
+                                     commit_keyed_of(agreed, messages);
+                                   } catch (const distribute::CollectiveError&) {
+                                     runner_.keyed_error_ = std::current_exception();
+                                   }
+                                 });
+                               });
+    if (runner_.keyed_error_ != nullptr) std::rethrow_exception(runner_.keyed_error_);
   }
 
-  void commit_keyed_of(std::span<const Bytes> messages) const {
+  void commit_keyed_of(const StepAgreement& agreed, std::span<const Bytes> messages) const {
     std::vector<const std::vector<Gradient>*> gradients;
     for (const Bytes& message : messages) {
       gradients.push_back(distribute::as_elements<const std::vector<Gradient>*>(message)[0]);
     }
     runner_.keyed_.reset();
-    KeyedUpdates keyed(*runner_.rule_, gradients, variables_);
+    KeyedUpdates keyed(*runner_.rule_, gradients, agreed.forms, variables_);
     keyed.commit([&](const Variable& v) { return runner_.steps_whole_table(v); });
     runner_.keyed_ = std::move(keyed);
   }
@@ -402,6 +409,7 @@ class ReplicatedStep {
     }
     check(memory.agreement);
     communicator_.local_barrier(kLabel, [&] { as_leader([&] { begin(memory.agreement); }); });
+    if (updates_keyed(memory.agreement)) commit_keyed(memory.agreement);
     step(memory.agreement, nullptr);
   }
 
@@ -410,6 +418,8 @@ class ReplicatedStep {
     // Errors of an earlier step of virtual variables are reported here.
     resolve_posted();
     memory.predict(local, variables_);
+    // Ids are admitted by the agreement, before the sums are sent.
+    if (memory.predicted != 0 && updates_keyed(memory.agreement)) memory.predicted = 0;
     if (only_virtual) {
       memory.posted =
           communicator_.post_gather(as_bytes(with_prediction(local, memory.predicted)), kLabel);
@@ -547,9 +557,10 @@ void StepRunner::finish(const StepPlan& plan, const std::vector<StepVariable>& u
 }
 
 // Returns what the processes compare to check that a variable starts with equal values everywhere;
-// 0 for a variable that has slots, because it was compared in its first step.
+// 0 for a variable that has slots, because it was compared in its first step, and for a table with
+// dynamic ids, which compares itself.
 uint64_t StepRunner::checksum_of_start(const Variable& variable) const {
-  if (variable.is_virtual() || slots_.has(variable)) return 0;
+  if (variable.is_virtual() || slots_.has(variable) || keyed_rows_of(variable) != nullptr) return 0;
   return checksum(variable.read());
 }
 

@@ -1,6 +1,7 @@
 // StepRunner: the state of an optimizer, and the stages of its steps.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +80,7 @@ class StepRunner {
   StepMemory step_memory_;
   // Of the current step of several replicas. One of them sets it between barriers.
   std::optional<KeyedUpdates> keyed_;
+  std::exception_ptr keyed_error_;  // why their ids were not admitted
 };
 
 }  // namespace keel

@@ -24,10 +24,11 @@ void check_keyed(const std::string& caller, const StepPlan& plan, const UpdateRu
 
 KeyedUpdates::KeyedUpdates(const UpdateRule& rule,
                            std::span<const std::vector<Gradient>* const> gradients,
+                           const std::vector<GradientKind>& forms,
                            const std::vector<Variable>& variables) {
   for (size_t i = 0; i < variables.size(); ++i) {
     KeyedRows* const rows = keyed_rows_of(variables[i]);
-    if (rows == nullptr) continue;
+    if (rows == nullptr || forms[i] == GradientKind::kNone) continue;
     Table table = {.variable = variables[i], .numbers = {}};
     std::vector<IndexedSlices> present;
     for (const std::vector<Gradient>* const of_replica : gradients) {
@@ -35,7 +36,6 @@ KeyedUpdates::KeyedUpdates(const UpdateRule& rule,
       table.numbers.push_back(gradient ? static_cast<int>(present.size()) : -1);
       if (gradient) present.push_back(gradient.slices());
     }
-    if (present.empty()) continue;
     rows->set_slots(rule.slots());
     rows->plan_update(std::move(present));
     tables_.push_back(std::move(table));

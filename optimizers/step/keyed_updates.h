@@ -26,10 +26,11 @@ void check_keyed(const std::string& caller, const StepPlan& plan, const UpdateRu
 class KeyedUpdates {
  public:
   // Gives the tables the slots of the rule and plans their updates. `gradients` are those of the
-  // replicas, in their order. Throws RuntimeError, before any value has changed, if a table is
-  // full.
+  // replicas of this process, in their order, and `forms` the kinds of the variables' gradients in
+  // the replicas of all processes. Throws RuntimeError, before any value has changed, if a table is
+  // full. Collective over the processes of the strategy.
   KeyedUpdates(const UpdateRule& rule, std::span<const std::vector<Gradient>* const> gradients,
-               const std::vector<Variable>& variables);
+               const std::vector<GradientKind>& forms, const std::vector<Variable>& variables);
   // Admits keys. `moves_all_rows(variable)` is true if the step changes rows without a gradient.
   template <class MovesAllRows>
   void commit(const MovesAllRows& moves_all_rows) {

@@ -24,13 +24,13 @@ using Weights = Nest<std::optional<TensorLike>>;
 
 constexpr int kMostHosts = 3;
 
-// A distribution of the replicas; 0 hosts: variables, in one replica with the samples of all, or
-// in several.
+// A distribution of the replicas.
 struct Distribution {
-  int hosts = 0, cores = 1;
-  bool is_variable() const { return hosts == 0; }
+  int hosts = 1, cores = 1;
+  bool is_variable = false;  // else in an engine
   // One replica has the samples of all.
-  bool is_joined() const { return is_variable() && cores == 1; }
+  bool is_joined() const { return is_variable && hosts * cores == 1; }
+  std::string name() const { return str(is_variable ? "variable" : "engine", ' ', hosts); }
 };
 
 // Layers whose tables are variables under a TPUStrategy have no sequences.
@@ -47,14 +47,18 @@ std::vector<Distribution> distributions_of(const DynamicCase& of, bool idle) {
   std::vector<Distribution> out;
   const std::string backend = of.inputs["backend"].string();
   const int processes = distribute::processes().size();
-  if (backend != "engine" && processes == 1) {
-    out.push_back({});
-    if (!has_sequences(of)) out.push_back({.cores = std::max(of.replicas, 2)});
+  const auto cores_of = [&](int hosts) { return (of.replicas + hosts - 1) / hosts; };
+  if (backend != "engine") {
+    if (processes == 1) out.push_back({.is_variable = true});
+    const int first = processes == 1 && of.replicas == 1 ? 2 : processes;
+    for (int hosts = first; hosts <= (idle ? kMostHosts : first) && !has_sequences(of); ++hosts) {
+      out.push_back({.hosts = hosts, .cores = cores_of(hosts), .is_variable = true});
+    }
   }
   if (backend == "variable") return out;
   for (int hosts = processes; hosts <= (idle ? kMostHosts : of.replicas); ++hosts) {
     if (!idle && of.replicas % hosts != 0) continue;
-    out.push_back({.hosts = hosts, .cores = (of.replicas + hosts - 1) / hosts});
+    out.push_back({.hosts = hosts, .cores = cores_of(hosts)});
   }
   return out;
 }
@@ -62,7 +66,7 @@ std::vector<Distribution> distributions_of(const DynamicCase& of, bool idle) {
 std::unique_ptr<Strategy> make_strategy(const Distribution& distribution) {
   if (distribution.is_joined()) return std::make_unique<CPUStrategy>();
   return std::make_unique<TPUStrategy>(distribute::TPUStrategyOptions{
-      .num_hosts = std::max(distribution.hosts, 1), .num_cores = distribution.cores});
+      .num_hosts = distribution.hosts, .num_cores = distribution.cores});
 }
 
 // The layer of a case: TPUEmbedding, or, for variables in several replicas, DistributedEmbedding.
@@ -71,7 +75,7 @@ class CaseLayer {
   CaseLayer(const DynamicCase& of, const Distribution& distribution,
             const std::map<std::string, Table>& tables)
       : tables_(tables) {
-    if (!distribution.is_variable() || distribution.is_joined()) {
+    if (!distribution.is_variable || distribution.is_joined()) {
       tpu_.emplace(layers::TPUEmbedding({.feature_config = of.features(tables),
                                          .pipeline_execution_with_tensor_core = of.pipelined}));
       return;
@@ -127,7 +131,7 @@ class Job {
  public:
   Job(const DynamicCase& of, const Distribution& distribution, const Config& dynamic)
       : case_(of),
-        replicas_(std::max(distribution.hosts, 1) * distribution.cores),
+        replicas_(distribution.hosts * distribution.cores),
         is_joined_(distribution.is_joined()),
         strategy_(make_strategy(distribution)),
         scope_(strategy_->scope()),
@@ -139,7 +143,7 @@ class Job {
       layer_.build(Tensors(of.batches(action, is_joined_)[0].ids));
       break;
     }
-    if (distribution.is_variable()) {
+    if (distribution.is_variable) {
       optimizer_.emplace(
           of.keras_optimizer([this] { return case_.rate(tables_.begin()->first, updates); }));
     }
@@ -310,8 +314,8 @@ class Replay {
     const Config::List& actions = case_.inputs["actions"].items();
     for (size_t i = 0; i < actions.size() && result_.differences().empty(); ++i) {
       const std::string name = actions[i]["action"].string();
-      where_ = str(distribution_.is_variable() ? "variable" : "engine", " of ", distribution_.hosts,
-                   " x ", distribution_.cores, ": action ", i, " (", name, "): ");
+      where_ =
+          str(distribution_.name(), " x ", distribution_.cores, ": action ", i, " (", name, "): ");
       run_action(name, actions[i], expected["results"].items().at(i));
     }
     where_ += "final: ";
@@ -454,7 +458,8 @@ class Replay {
         const Config keys_of_call = keys_config(some);
         got.insert(got.end(), keys_of_call.items().begin(), keys_of_call.items().end());
       }
-      got = gathered(got);
+      // Every process evicts all ids of a variable, and those that it owns of an engine.
+      if (!distribution_.is_variable) got = gathered(got);
       std::ranges::sort(got, [](const Config& a, const Config& b) {
         return a.is_string() ? a.string() < b.string() : a.integer() < b.integer();
       });
@@ -541,7 +546,7 @@ class Replay {
 
 }  // namespace
 
-std::string replay_dynamic_case(const Config& test_case, std::map<int, uint64_t>* bits) {
+std::string replay_dynamic_case(const Config& test_case, std::map<std::string, uint64_t>* bits) {
   std::string out;
   try {
     const DynamicCase inputs(test_case["inputs"]);
@@ -550,8 +555,8 @@ std::string replay_dynamic_case(const Config& test_case, std::map<int, uint64_t>
       if (!result.differences().empty()) break;
       Replay replay(inputs, distribution, result);
       replay.run(test_case["expected"]);
-      if (bits != nullptr && !distribution.is_variable()) {
-        (*bits)[distribution.hosts] = replay.bits();
+      if (bits != nullptr && !distribution.is_joined()) {
+        (*bits)[distribution.name()] = replay.bits();
       }
     }
     out = result.differences();

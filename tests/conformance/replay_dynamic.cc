@@ -15,8 +15,8 @@ constexpr char kHelp[] =
 
 Replays reference cases of tables for unbounded ids through the library's public API. A file is a list of
 {"name", "description", "inputs", "expected"}. Prints the failing cases with the expected and the
-actual values, then "N passed, N failed" over all files. With --bits, runs
-each engine case with up to 3 hosts, even if it has fewer replicas, and prints a hash of the tables
+actual values, then "N passed, N failed" over all files. With --bits, runs each case with up to 3
+hosts, even if it has fewer replicas, in an engine and as variables, and prints a hash of the tables
 for each number of hosts. May run as a job of several MPI processes, each of which needs a host.
 
 Exit status: 0 if all passed, 1 if a case failed, 2 if a file cannot be read or is not a list of
@@ -52,11 +52,11 @@ int main(int argc, char** argv) {
   const auto replay = [&](const keel::Config& cases, const auto& report) {
     check_cases(cases);
     for (const keel::Config& item : cases.items()) {
-      std::map<int, uint64_t> bits;
+      std::map<std::string, uint64_t> bits;
       const std::string& name = item["name"].string();
       report(name, keel::conformance::replay_dynamic_case(item, prints_bits ? &bits : nullptr));
-      for (const auto& [hosts, hash] : bits) {
-        if (is_first) std::cout << keel::str("bits ", name, ' ', hosts, ' ', hash, '\n');
+      for (const auto& [distribution, hash] : bits) {
+        if (is_first) std::cout << keel::str("bits ", name, ' ', distribution, ' ', hash, '\n');
       }
     }
   };

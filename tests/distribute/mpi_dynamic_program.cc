@@ -4,17 +4,21 @@
 //   load    a checkpoint to start from
 //   steps   the number of steps, counted from the start of the first run
 //   save    the file of a checkpoint at the end
+//   variables            1: the tables are variables, not in an engine
+//   thousandths_of_norm  if positive, clips the gradients of each table
 //   rows    if positive, adds so many rows instead of training, and prints the memory that saving
 //           and restoring take
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
@@ -65,7 +69,7 @@ int64_t peak_memory() {
 // One table of integers with counted admission, one of strings with a sketch.
 class Job {
  public:
-  Job()
+  explicit Job(const Arguments& arguments)
       : numbers_(make_table(
             {.dim = 3,
              .name = "numbers",
@@ -79,32 +83,50 @@ class Job {
              .dynamic = DynamicVocabulary{.key = KeyType::kString,
                                           .admission = Admission::sketch(2, {.width = 4}),
                                           .eviction = Eviction::none({.ttl = 7})}})),
-        layer_(
-            {.feature_config = Nest<FeatureConfig>({{"numbers", FeatureConfig{.table = numbers_}},
-                                                    {"texts", FeatureConfig{.table = texts_}}}),
-             .optimizer = optimizers::Adagrad({.learning_rate = 0.1})}) {
+        optimizer_(optimizers::Adagrad(
+            {.learning_rate = 0.1,
+             .clipnorm = static_cast<double>(number(arguments, "thousandths_of_norm")) / 1000})) {
+    if (number(arguments, "variables") != 0) {
+      variables_.emplace(DistributedEmbeddingOptions{
+          .feature_configs = Nest<keras_rs::FeatureConfig>(
+              {{"numbers", feature_of(numbers_)}, {"texts", feature_of(texts_)}})});
+    } else {
+      engine_.emplace(TPUEmbeddingOptions{
+          .feature_config = Nest<FeatureConfig>({{"numbers", FeatureConfig{.table = numbers_}},
+                                                 {"texts", FeatureConfig{.table = texts_}}}),
+          .optimizer = optimizer_});
+    }
     const TensorSpec spec = {.shape = {kUnknown, kUnknown}, .layout = Layout::kRagged};
     TensorSpec of_numbers = spec, of_texts = spec;
     of_numbers.dtype = DType::kInt64;
     of_texts.dtype = DType::kString;
-    layer_->build(Specs({{"numbers", of_numbers}, {"texts", of_texts}}));
+    const Specs specs({{"numbers", of_numbers}, {"texts", of_texts}});
+    engine_ ? (*engine_)->build(specs) : (*variables_)->build(specs);
   }
 
   void step(distribute::Strategy& strategy, int64_t step) {
     strategy.run([&] {
       GradientTape tape;
-      const Tensors found = layer_(batch(step, current_replica_context()->replica));
+      const Tensors ids = batch(step, current_replica_context()->replica);
+      const Tensors found = engine_ ? (*engine_)(ids) : (*variables_)(ids);
       const Tensor x = found["numbers"].tensor(), y = found["texts"].tensor();
       const Tensor loss = ops::sum(ops::square(x) + x) + ops::sum(ops::square(y) + y);
-      tape.gradient(loss, layer_->trainable_variables());
+      const std::vector<Variable> trained =
+          engine_ ? (*engine_)->trainable_variables() : (*variables_)->trainable_variables();
+      const std::vector<Gradient> gradients = tape.gradient(loss, trained);
+      if (variables_) optimizer_->apply_gradients(gradients, trained);
     });
   }
-  Checkpoint checkpoint() const { return Checkpoint({.model = LayerHandle<Layer>(layer_)}); }
-  int64_t updates() const { return layer_->dynamic_table(numbers_).statistics().updates; }
+  Checkpoint checkpoint() const {
+    if (engine_) return Checkpoint({.model = LayerHandle<Layer>(*engine_)});
+    return Checkpoint(
+        {.model = LayerHandle<Layer>(*variables_), .optimizers = {{"optimizer", optimizer_}}});
+  }
+  int64_t updates() const { return dynamic_table(numbers_).statistics().updates; }
   std::string state() const {
     Checksum sum;
     for (const Table& table : {numbers_, texts_}) {
-      const DynamicTableState s = layer_->dynamic_table(table).state();
+      const DynamicTableState s = dynamic_table(table).state();
       for (const Tensor* part : {&s.keys, &s.rows, &s.count, &s.last, &s.born, &s.pending_keys,
                                  &s.pending_count, &s.pending_last, &s.fallback}) {
         sum.add(*part);
@@ -120,6 +142,22 @@ class Job {
   }
 
  private:
+  static constexpr int64_t kMostIds = 10;  // of a sample
+
+  static keras_rs::FeatureConfig feature_of(const Table& table) {
+    return {.name = table->name,
+            .table = keras_rs::make_table({.name = table->name,
+                                           .embedding_dim = table->dim,
+                                           .initializer = table->initializer,
+                                           .combiner = table->combiner,
+                                           .placement = "default_device",
+                                           .dynamic = table->dynamic}),
+            .input_shape = {kUnknown, kMostIds},
+            .output_shape = {kUnknown, table->dim}};
+  }
+  DynamicTable dynamic_table(const Table& table) const {
+    return engine_ ? (*engine_)->dynamic_table(table) : (*variables_)->dynamic_table(table->name);
+  }
   static Tensors batch(int64_t step, int replica) {
     std::mt19937_64 random(step * 100 + replica);
     std::vector<std::vector<int64_t>> numbers(4);
@@ -135,7 +173,9 @@ class Job {
   }
 
   const Table numbers_, texts_;
-  const layers::TPUEmbedding layer_;
+  const OptimizerHandle optimizer_;
+  std::optional<layers::TPUEmbedding> engine_;
+  std::optional<layers::DistributedEmbedding> variables_;
 };
 
 // Returns a checksum of all values of a checkpoint.
@@ -150,7 +190,7 @@ std::string arrays_of(const std::string& path) {
 }
 
 void train(distribute::Strategy& strategy, const Arguments& arguments) {
-  Job job;
+  Job job(arguments);
   if (arguments.contains("load")) {
     job.checkpoint().restore(arguments.at("load")).assert_consumed();
     say("restored state " + job.state());

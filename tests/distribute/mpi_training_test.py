@@ -3,7 +3,7 @@
 readable by any number of processes, and a failed job must end soon and report why.
 
 usage: mpi_training_test.py MPIEXEC NUMPROC_FLAG PROGRAM CASE; PROGRAM is train_ctr for the case
-train_ctr, mpi_dynamic_program for dynamic_checkpoints and mpi_training_program for the others"""
+train_ctr, mpi_dynamic_program for dynamic_* and mpi_training_program for the others"""
 import filecmp
 import os
 import pathlib
@@ -181,6 +181,46 @@ def dynamic_checkpoints(folder):
     print("memory to write and to restore:", needed, out)
 
 
+def dynamic_variables(folder):
+    """D-054, D-091: the same for tables that are variables, which every process holds whole."""
+    for hosts in (4, 3):
+        whole = state(output(PLAIN, variables=1, hosts=hosts, steps=12))
+        for processes in numbers(hosts):
+            got = state(output(processes, variables=1, hosts=hosts, steps=12))
+            expect(got == whole, f"variables of {hosts} hosts in {processes} processes: {got} instead of {whole}")
+    arrays = set()
+    whole = state(output(PLAIN, variables=1, hosts=4, steps=12))
+    for writer in (PLAIN, 2, 3):
+        source = folder / f"from-{writer}"
+        source.mkdir()
+        text = output(writer, variables=1, hosts=4, steps=6, save=source / "ckpt.h5")
+        written = state(text)
+        arrays.add(state(text, "arrays "))
+        for reader in (PLAIN, 2, 3):
+            text = output(reader, variables=1, hosts=4, steps=12, load=source / "ckpt.h5")
+            where = f"written by {writer}, read by {reader} processes"
+            expect(state(text, "restored ") == written, f"{where}: restored {text}, written {written}")
+            expect(state(text) == whole, f"{where}: went on to {text} instead of {whole}")
+        print(f"variables written by {writer}: {written}, then {whole}")
+    expect(len(arrays) == 1 and None not in arrays, f"other arrays in other numbers of processes: {arrays}")
+
+
+def dynamic_norms(folder):
+    """D-054: gradients that are clipped by their norms, in an engine and of variables."""
+    for variables in (0, 1):
+        free = state(output(PLAIN, variables=variables, hosts=4, steps=12))
+        whole = state(output(PLAIN, variables=variables, hosts=4, steps=12, thousandths_of_norm=300))
+        expect(whole != free, f"nothing is clipped, variables={variables}")
+        for processes in (1, 2, 3, 4):
+            got = state(output(processes, variables=variables, hosts=4, steps=12, thousandths_of_norm=300))
+            expect(got == whole, f"norms in {processes} processes, variables={variables}: {got} instead of {whole}")
+    # Restored rows have another order in memory.
+    output(2, hosts=4, steps=6, thousandths_of_norm=300, save=folder / "ckpt.h5")
+    whole = state(output(PLAIN, hosts=4, steps=12, thousandths_of_norm=300))
+    got = state(output(3, hosts=4, steps=12, thousandths_of_norm=300, load=folder / "ckpt.h5"))
+    expect(got == whole, f"norms after a restart: {got} instead of {whole}")
+
+
 def refusals(folder):
     for processes, hosts, cores in ((PLAIN, 3, 1), (3, 3, 1)):
         lines = output(processes, mode="refuse", **place(hosts, cores)).splitlines()
@@ -295,7 +335,8 @@ def train_ctr(folder):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (same_bits, checkpoints, dynamic_checkpoints, partitions, norms, refusals, full_disks, kills,
+    cases = {f.__name__: f for f in (same_bits, checkpoints, dynamic_checkpoints, dynamic_variables,
+                                       dynamic_norms, partitions, norms, refusals, full_disks, kills,
                                        train_ctr)}
     with tempfile.TemporaryDirectory() as name:
         cases[CASE](pathlib.Path(name))

@@ -62,10 +62,10 @@ struct KeyedTableOptions {
   std::vector<Slot> slots = {};
   kernels::StorageType storage = kernels::StorageType::kFloat32;
   KeyedPeers peers = {};
+  ProcessGroup* copies = nullptr;  // that hold equal tables, which count own inference lookups
 };
 
-// The rounds in which the processes decide together. In each, every process sends all others a
-// message and reads theirs.
+// The rounds of messages in which the processes decide together.
 enum class KeyedRound {
   kPlan,    // of an update: whether new keys fit
   kChoose,  // which of them are admitted if they do not
@@ -113,9 +113,9 @@ class KeyedTable : public SavableTable {
   virtual void finish_lookup(KeyedLookup& lookup, std::span<const FeatureBatch> features,
                              std::span<MessageReader> replies) const = 0;
 
-  // Write to the owners of keys how often they occurred in a lookup that is updated, and return
-  // what another process has written: a lookup without features, whose targets are by position in
-  // the message.
+  // Write to the owners of keys how often they occurred in a lookup that is updated, or, if this
+  // process owns all keys, write all of them to one message; and return what another process has
+  // written: a lookup without features, whose targets are by position in the message.
   virtual void write_uses(const KeyedLookup& lookup, std::span<MessageWriter> messages) const = 0;
   virtual std::shared_ptr<KeyedLookup> read_uses(MessageReader& message) const = 0;
 

@@ -47,6 +47,17 @@ template <class Key>
 DynamicTableStatistics KeyedTableOf<Key>::statistics() const {
   using S = DynamicTableStatistics;
   DynamicTableStatistics out = local_statistics();
+  if (options_.copies != nullptr) {
+    const int64_t mine[] = {out.inference_looked_up, out.inference_hits};
+    const auto received = all_gather(*options_.copies, "inference lookups of a dynamic table",
+                                     {std::as_bytes(std::span(mine))});
+    for (int p = 0; p < options_.copies->size(); ++p) {
+      if (p == options_.copies->rank()) continue;
+      MessageReader reader(received[p].at(0));
+      out.inference_looked_up += reader.get<int64_t>();
+      out.inference_hits += reader.get<int64_t>();
+    }
+  }
   if (peers().alone()) return out;
   MessageWriter mine;
   mine.put(out);

@@ -234,28 +234,45 @@ void KeyedTableOf<Key>::replace_keys(Lookup& lookup, std::span<const FeatureBatc
   }
 }
 
-// An owner is told how often each key occurred, and whether it was read as a hit or fresh.
+// An owner is told how often each key occurred, and whether it was read as a hit or fresh. A
+// process that holds a copy of the table also counts the results.
 template <class Key>
 void KeyedTableOf<Key>::write_uses(const KeyedLookup& of, std::span<MessageWriter> messages) const {
   const auto& lookup = static_cast<const Lookup&>(of);
+  const auto put = [&lookup, this](uint32_t number, MessageWriter& message) {
+    const Entry& entry = lookup.entries[number];
+    message.put(lookup.distinct.key(number));
+    message.put(static_cast<uint32_t>(entry.count));
+    message.put(static_cast<char>(entry.found == kFresh || entry.found == kRemote ||
+                                  entry.found >= first_key_row()));
+  };
+  if (peers().alone()) {
+    for (const int64_t results : {lookup.hits, lookup.fresh, lookup.not_admitted}) {
+      messages[0].put(results);
+    }
+    messages[0].put(std::ssize(lookup.entries));
+    for (uint32_t i = 0; i < lookup.entries.size(); ++i) put(i, messages[0]);
+    return;
+  }
   int64_t first = 0;
   for (size_t p = 0; p < messages.size(); ++p) {
     const int64_t end = lookup.remote_ends[p];
     messages[p].put(end - first);
-    for (; first < end; ++first) {
-      const uint32_t number = lookup.remote[first];
-      const Entry& entry = lookup.entries[number];
-      messages[p].put(lookup.distinct.key(number));
-      messages[p].put(static_cast<uint32_t>(entry.count));
-      messages[p].put(static_cast<char>(entry.found == kFresh || entry.found == kRemote));
-    }
+    for (; first < end; ++first) put(lookup.remote[first], messages[p]);
   }
 }
 
 template <class Key>
 std::shared_ptr<KeyedLookup> KeyedTableOf<Key>::read_uses(MessageReader& message) const {
+  int64_t hits = 0, fresh = 0, not_admitted = 0;
+  if (peers().alone()) {
+    for (int64_t* const results : {&hits, &fresh, &not_admitted}) *results = message.get<int64_t>();
+  }
   const auto count = message.get<int64_t>();
   auto out = std::make_shared<Lookup>(count);
+  out->hits = hits;
+  out->fresh = fresh;
+  out->not_admitted = not_admitted;
   for (int64_t i = 0; i < count; ++i) {
     const Key key = message.get<Key>();
     out->distinct.number(key, key_hash(key));

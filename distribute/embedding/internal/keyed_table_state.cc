@@ -363,8 +363,9 @@ void KeyedTableOf<Key>::replace(PreparedTable& prepared) {
   // One process holds the totals of all.
   statistics_ = {.updates = saved.statistics.updates};
   if (peers().rank() == 0) statistics_ = saved.statistics;
-  inference_looked_up_ = statistics_.inference_looked_up;
-  inference_hits_ = statistics_.inference_hits;
+  const bool holds_totals = options_.copies == nullptr || options_.copies->rank() == 0;
+  inference_looked_up_ = holds_totals ? statistics_.inference_looked_up : 0;
+  inference_hits_ = holds_totals ? statistics_.inference_hits : 0;
   clock_ = saved.clock;
   version_ = next_version();
   try {

@@ -60,7 +60,8 @@ class DynamicTable {
   void set_clock(int64_t clock) const;
   // Registers a function that is called once after each update, prune() or erase() that removes
   // rows. It must not change the table (RuntimeError). If it throws, the step or the call fails
-  // with that error, after the table has changed.
+  // with that error, after the table has changed. With several processes, each gets the rows that
+  // it holds: those of its ids in an engine, all rows of a variable.
   void on_evict(EvictionCallback callback) const;
 
   // Returns the whole table.

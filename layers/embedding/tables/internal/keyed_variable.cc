@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
+#include <keel/distribute/internal/message_stream.h>
+#include <keel/distribute/internal/run_collectively.h>
+#include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
 namespace keel {
@@ -14,6 +18,9 @@ namespace {
 using distribute::FeatureBatch;
 using distribute::KeyedLookup;
 using distribute::KeyedTable;
+using distribute::Strategy;
+
+constexpr char kApply[] = "apply_gradients";
 
 // At most this many training lookups of each replica wait for an update. Gradients of older ones
 // are refused.
@@ -58,6 +65,30 @@ Tensor rows_read(const KeyedTable& table, const KeyedLookup& lookup) {
   return out;
 }
 
+bool spans_processes(const Strategy& strategy) {
+  return strategy.num_replicas_in_sync() != strategy.num_local_replicas();
+}
+
+distribute::ProcessGroup* processes_of_replicas() {
+  const Strategy& strategy = Strategy::current();
+  return spans_processes(strategy) ? &strategy.process_group() : nullptr;
+}
+
+// The values in which equal tables of several processes do not differ.
+struct Summary {
+  int64_t updates = 0, row_limit = 0, clock = 0;
+  uint64_t seed = 0, purpose = 0;  // of the stream of initial rows
+  bool operator==(const Summary&) const = default;
+};
+
+Summary summary_of(const KeyedTable& table) {
+  return {.updates = table.updates(),
+          .row_limit = table.row_limit(),
+          .clock = table.clock(),
+          .seed = table.stream().seed,
+          .purpose = table.stream().purpose};
+}
+
 Initializer fallback_initializer(const TableConfig& table) {
   return table.dynamic->not_admitted.initializer.value_or(table_initializer(table));
 }
@@ -75,6 +106,7 @@ KeyedVariable::KeyedVariable(const TableConfig& table, const Variable& variable)
     : config_(table),
       initial_(table.dim, table_initializer(table), fallback_initializer(table),
                table_initializer(table).next_stream()),
+      copies_(processes_of_replicas()),
       table_(made({})),
       variable_(variable) {}
 
@@ -90,8 +122,11 @@ std::pair<Variable, std::shared_ptr<KeyedVariable>> KeyedVariable::create(const 
 }
 
 std::unique_ptr<KeyedTable> KeyedVariable::made(const std::vector<Slot>& slots) const {
-  auto out = KeyedTable::create(
-      {.name = config_.name, .dynamic = *config_.dynamic, .dim = config_.dim, .slots = slots});
+  auto out = KeyedTable::create({.name = config_.name,
+                                 .dynamic = *config_.dynamic,
+                                 .dim = config_.dim,
+                                 .slots = slots,
+                                 .copies = copies_});
   out->set_initial_rows(initial_);
   return out;
 }
@@ -160,25 +195,66 @@ void KeyedVariable::set_slots(const std::vector<Slot>& slots) {
   table_ = std::move(moved);
 }
 
-void KeyedVariable::plan_update(std::vector<IndexedSlices> gradients) {
-  gradients_ = std::move(gradients);
-  planned_.clear();
-  for (const IndexedSlices& gradient : gradients_) {
+// Returns the lookups that gradients name, each once.
+std::vector<KeyedVariable::Lookup> KeyedVariable::lookups_named_by(
+    const std::vector<IndexedSlices>& gradients) const {
+  std::vector<Lookup> out;
+  for (const IndexedSlices& gradient : gradients) {
     // The numbers of tickets depend on the timing of the replicas, but not their order within one.
     std::set<int64_t> tickets;
     for (const int64_t id : gradient.ids.data<int64_t>()) tickets.insert(id / kTicketUnit);
     for (const int64_t ticket : tickets) {
       const auto found = std::ranges::find(lookups_, ticket, &std::pair<int64_t, Lookup>::first);
       if (found == lookups_.end()) {
-        throw RuntimeError("apply_gradients: the gradient of table '", config_.name,
+        throw RuntimeError(kApply, ": the gradient of table '", config_.name,
                            "' belongs to a lookup that was applied before or is too old; look up "
                            "again");
       }
       // Replicas that share a gradient share its lookups, which count once.
-      if (std::ranges::find(planned_, found->second) == planned_.end()) {
-        planned_.push_back(found->second);
-      }
+      if (std::ranges::find(out, found->second) == out.end()) out.push_back(found->second);
     }
+  }
+  return out;
+}
+
+// Returns the lookups of all processes, in the order of the replicas. Collective.
+std::vector<KeyedVariable::Lookup> KeyedVariable::with_other_processes(
+    const std::vector<Lookup>& own, distribute::ProcessGroup& group) const {
+  distribute::MessageWriter mine;
+  mine.put(summary_of(*table_));
+  mine.put(std::ssize(own));
+  for (const Lookup& lookup : own) table_->write_uses(*lookup, {&mine, 1});
+  const auto received = all_gather(group, "ids of a table that is a variable", {mine.bytes()});
+  std::vector<Lookup> out;
+  std::optional<Summary> first;
+  for (int p = 0; p < group.size(); ++p) {
+    distribute::MessageReader message(p == group.rank() ? mine.bytes() : received[p].at(0));
+    const Summary summary = message.get<Summary>();
+    if (first && !(summary == *first)) {
+      throw RuntimeError(kApply, ": table '", config_.name,
+                         "' differs between processes; run the same program in all processes");
+    }
+    first = summary;
+    if (p == group.rank()) {
+      out.insert(out.end(), own.begin(), own.end());
+      continue;
+    }
+    for (auto n = message.get<int64_t>(); n > 0; --n) out.push_back(table_->read_uses(message));
+  }
+  return out;
+}
+
+void KeyedVariable::plan_update(std::vector<IndexedSlices> gradients) {
+  gradients_ = std::move(gradients);
+  const Strategy& strategy = Strategy::current();
+  planned_.clear();
+  if (spans_processes(strategy)) {
+    distribute::ProcessGroup& group = strategy.process_group();
+    std::vector<Lookup> own;
+    run_collectively(group, kApply, [&] { own = lookups_named_by(gradients_); });
+    planned_ = with_other_processes(own, group);
+  } else {
+    planned_ = lookups_named_by(gradients_);
   }
   table_->plan_update(planned_);
 }
@@ -239,7 +315,9 @@ IndexedSlices KeyedVariable::all_rows_of(const IndexedSlices& gradient) const {
 
 KeyedRows::Update KeyedVariable::commit_update(bool all_rows) {
   table_->commit_update();
-  for (const Lookup& lookup : planned_) table_->resolve(*lookup);
+  for (const Lookup& lookup : planned_) {
+    if (!lookup->is_foreign) table_->resolve(*lookup);
+  }
   const TableRows memory = table_->shard().parts();
   Update out = {.values = memory.values, .row_step = memory.row_step};
   for (const IndexedSlices& gradient : gradients_) {

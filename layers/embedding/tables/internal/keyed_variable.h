@@ -22,7 +22,9 @@ Tensor inference_rows(const distribute::KeyedTable& table, FeatureBags& bags);
 
 // A lookup while a tape is active is a training lookup. Its rows are a differentiable function of
 // the variable, whose gradient names the lookup and its ids by opaque row ids. An update counts the
-// ids of the lookups that the gradients of the replicas name.
+// ids of the lookups that the gradients of the replicas name. If the replicas run in several
+// processes, each holds the whole table and admits, updates and evicts the ids of all, in the order
+// of the replicas, so that the tables stay equal.
 class KeyedVariable final : public KeyedRows, public std::enable_shared_from_this<KeyedVariable> {
  public:
   // Makes a table and its variable, which is named like the table unless `name` is set. The
@@ -48,6 +50,9 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
 
   KeyedVariable(const TableConfig& table, const Variable& variable);
   std::unique_ptr<distribute::KeyedTable> made(const std::vector<Slot>& slots) const;
+  std::vector<Lookup> lookups_named_by(const std::vector<IndexedSlices>& gradients) const;
+  std::vector<Lookup> with_other_processes(const std::vector<Lookup>& own,
+                                           distribute::ProcessGroup& group) const;
   Gradient gradient_of(const Gradient& of_rows, int64_t ticket, const Shape& shape) const;
   std::pair<std::vector<int64_t>, std::vector<int64_t>> targets_of(
       const IndexedSlices& gradient) const;
@@ -56,13 +61,14 @@ class KeyedVariable final : public KeyedRows, public std::enable_shared_from_thi
 
   const TableConfig config_;
   const distribute::InitialRows initial_;
+  distribute::ProcessGroup* const copies_;  // the processes of the replicas; null if it is one
   std::unique_ptr<distribute::KeyedTable> table_;
   const Variable::Weak variable_;
   std::mutex mutex_;  // guards the next two members while replicas look up
   int64_t next_ticket_ = 0;
   std::deque<std::pair<int64_t, Lookup>> lookups_;  // training lookups by ticket, oldest first
   // Between plan_update() and finish_update().
-  std::vector<IndexedSlices> gradients_;  // by replica
+  std::vector<IndexedSlices> gradients_;  // by replica of this process
   std::vector<Lookup> planned_;
 };
 
