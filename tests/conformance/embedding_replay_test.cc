@@ -42,7 +42,8 @@ void expect_failure(const Config& item, const std::string& part) {
   EXPECT_THAT(text, HasSubstr(part)) << "'" << text << "' lacks '" << part << "'";
 }
 
-TEST(EmbeddingReplayTest, TheReferenceCasesPass) {
+// Within the tolerances of the cases; D007StaticTablesKeepTheirBitsBesideADynamicOne compares bits.
+TEST(EmbeddingReplayTest, D007TheReferenceCasesPass) {
   const Config cases = reference_cases();
   EXPECT_EQ(cases.items().size(), 52U);
   for (const Config& item : cases.items()) {
