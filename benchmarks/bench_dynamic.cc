@@ -3,6 +3,8 @@
 // beside each in docs/performance.md.
 //
 //   find, insert  batches of int64 ids, one core: speed over absl::flat_hash_map<int64_t, uint32_t>
+//                 "insert, two cores over one": admission of new ids of two replicas, as in an
+//                 engine
 //   bytes         of a row beyond its weights and slots, at load 0.8 of the index
 //   step          a training step of DLRM: time over that with static tables
 //   growth        the longest step over the median while a table grows

@@ -2,9 +2,13 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <chrono>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include <keel/distribute/dynamic/internal/key_directory.h>
+#include <keel/distribute/embedding/internal/keyed_table.h>
+#include <keel/framework/base/parallel.h>
 
 #include "benchmarks/support/measure.h"
 
@@ -106,9 +110,84 @@ class Indexes {
   double keys_per_second_ = 0;
 };
 
+// Inserts new ids as an engine does: the replicas look up their batches, one of them admits the ids
+// of all, and all resolve the rows of their ids.
+class Admission {
+ public:
+  Admission()
+      : table_(distribute::KeyedTable::create({.name = "items", .dynamic = {}, .dim = kDim})) {
+    table_->set_initial_rows({kDim, initializers::zeros(), initializers::zeros(), {.seed = 1}});
+  }
+
+  // The ids of a step are those of two replicas, in that order.
+  void step(const std::vector<Tensor>& of_replicas) {
+    const int64_t replicas = std::ssize(of_replicas);
+    std::vector<std::shared_ptr<distribute::KeyedLookup>> lookups(replicas);
+    parallel_for(replicas, 1, [&](int64_t first, int64_t end) {
+      for (int64_t r = first; r < end; ++r) {
+        const distribute::FeatureBatch batch = {
+            .ids = of_replicas[r], .row_splits = {}, .weights = {}};
+        lookups[r] = table_->look_up({&batch, 1}, true, table_->updates());
+      }
+    });
+    table_->plan_update(lookups);
+    table_->commit_update();
+    parallel_for(replicas, 1, [&](int64_t first, int64_t end) {
+      for (int64_t r = first; r < end; ++r) table_->resolve(*lookups[r]);
+    });
+    table_->finish_update();
+  }
+
+ private:
+  static constexpr int64_t kDim = 16;
+  const std::unique_ptr<distribute::KeyedTable> table_;
+};
+
+// Two tables admit the same ids, one with one worker and one with two, in alternation.
+void measure_two_cores(const Options& options, Report& report) {
+  constexpr char kName[] = "insert, two cores over one";
+  if (!options.wants(kName)) return;
+  const int64_t keys = options.quick ? 2'000'000 : 10'000'000;
+  constexpr int kStepsOfTurn = 16;
+  const int before = num_workers();
+  std::mt19937_64 random(4);
+  Admission one, two;
+  std::vector<double> ratios;
+  double seconds_of_two = 0;
+  int64_t inserted = 0;
+  while (inserted < keys) {
+    std::vector<std::vector<Tensor>> steps(kStepsOfTurn);
+    for (std::vector<Tensor>& step : steps) {
+      for (int replica = 0; replica < 2; ++replica) {
+        std::vector<int64_t> ids(kBatch);
+        for (int64_t& id : ids) id = static_cast<int64_t>(random());
+        step.push_back(Tensor::from(ids, {std::ssize(ids)}));
+      }
+    }
+    const auto seconds_with = [&](int workers, Admission& table) {
+      set_num_workers(workers);
+      return seconds_of([&] {
+        for (const std::vector<Tensor>& step : steps) table.step(step);
+      });
+    };
+    const double of_one = seconds_with(1, one), of_two = seconds_with(2, two);
+    ratios.push_back(of_one / of_two);
+    seconds_of_two += of_two;
+    inserted += static_cast<int64_t>(2 * kBatch * kStepsOfTurn);
+  }
+  set_num_workers(before);
+  report.add({.op = kName,
+              .threads = 2,
+              .value = median(ratios),
+              .unit = "times one core",
+              .more = {{"million_keys_per_second",
+                        static_cast<double>(inserted) / seconds_of_two / 1e6}}});
+}
+
 }  // namespace
 
 void measure_key_index(const Options& options, Report& report) {
+  measure_two_cores(options, report);
   if (!options.wants("find") && !options.wants("insert") && !options.wants("bytes")) return;
   Indexes indexes(options.quick ? 2'000'000 : 20'000'000);
   const auto add = [&](const char* name, double value, const char* unit, bool with_speed) {
