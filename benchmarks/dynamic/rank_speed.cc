@@ -1,7 +1,6 @@
 #include "benchmarks/dynamic/rank_speed.h"
 
 #include <cstdlib>
-#include <string>
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/parallel.h>
@@ -14,33 +13,31 @@
 namespace keel::bench {
 namespace {
 
-constexpr int64_t kSamplesOfReplica = 2048;
+// What a job measures.
+struct RankWork {
+  int steps, turns;
+  int64_t samples;    // of a replica
+  int64_t most_rows;  // of a table
+};
+constexpr RankWork kFull = {.steps = 150, .turns = 7, .samples = 2048, .most_rows = 1'000'000};
+// The 8 jobs end within a minute.
+constexpr RankWork kQuick = {.steps = 24, .turns = 2, .samples = 768, .most_rows = 100'000};
 constexpr int kBatches = 8;
-// Set for the measuring processes: the number of steps, the largest table, and whether tables are
-// dynamic.
-constexpr char kSteps[] = "KEEL_BENCH_DYNAMIC_STEPS";
-constexpr char kRows[] = "KEEL_BENCH_DYNAMIC_ROWS";
+// Set for the measuring processes: 1 for kQuick or 0 for kFull, and whether tables are dynamic.
+constexpr char kIsQuick[] = "KEEL_BENCH_DYNAMIC_QUICK";
 constexpr char kDynamic[] = "KEEL_BENCH_DYNAMIC_TABLES";
-// Static tables take most of the time to start a job.
-constexpr int64_t kMostRows = 1'000'000, kMostRowsIfQuick = 100'000;
 
-int64_t number_in(const char* variable, int64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoll(text);
-}
-
-void measure_steps_of_rank(int steps, bool dynamic) {
+void measure_steps_of_rank(const RankWork& of, bool dynamic) {
   set_num_workers(1);
   const int ranks = distribute::processes().size();
-  const int64_t most_rows = number_in(kRows, kMostRows);
-  ClickWork work = {.dim = 16, .rows = criteo_table_sizes(most_rows), .adagrad = true};
+  ClickWork work = {.dim = 16, .rows = criteo_table_sizes(of.most_rows), .adagrad = true};
   if (dynamic) work.dynamic = DynamicVocabulary{};
-  const auto batches = make_click_batches(work, kBatches, kSamplesOfReplica * ranks, 5);
+  const auto batches = make_click_batches(work, kBatches, of.samples * ranks, 5);
   ClickTrainer trainer(work, batches, {.hosts = ranks, .cores = 1});
   int next = 0;
   const auto step = [&] { trainer.train(next++ % kBatches); };
   for (int i = 0; i < 2 * kBatches; ++i) step();  // then all ids are known
-  const double seconds = median_step(steps, step);
+  const double seconds = median_step(of.steps, step);
   if (distribute::processes().rank() == 0) print_step_time(seconds);
 }
 
@@ -59,18 +56,18 @@ std::optional<double> share_of_one_rank(bool dynamic, std::vector<double>& one_r
 }  // namespace
 
 std::optional<int> measure_as_rank() {
-  const int64_t steps = number_in(kSteps, 0);
-  if (steps <= 0) return {};
-  measure_steps_of_rank(static_cast<int>(steps), number_in(kDynamic, 0) == 1);
+  const char* const is_quick = std::getenv(kIsQuick);
+  if (is_quick == nullptr) return {};
+  const char* const dynamic = std::getenv(kDynamic);
+  measure_steps_of_rank(*is_quick == '1' ? kQuick : kFull, dynamic != nullptr && *dynamic == '1');
   return 0;
 }
 
 void measure_ranks(const Options& options, Report& report) {
   if (!options.wants("2 ranks")) return;
-  setenv(kSteps, options.quick ? "24" : "150", 1);
-  if (options.quick) setenv(kRows, std::to_string(kMostRowsIfQuick).c_str(), 1);
+  setenv(kIsQuick, options.quick ? "1" : "0", 1);
   std::vector<double> ratios, one_dynamic, two_dynamic, one_static, two_static;
-  for (int turn = 0; turn < (options.quick ? 2 : 7); ++turn) {
+  for (int turn = 0; turn < (options.quick ? kQuick : kFull).turns; ++turn) {
     const auto dynamic = share_of_one_rank(true, one_dynamic, two_dynamic);
     const auto fixed = share_of_one_rank(false, one_static, two_static);
     if (!dynamic || !fixed) {
@@ -79,8 +76,7 @@ void measure_ranks(const Options& options, Report& report) {
     }
     ratios.push_back(*dynamic / *fixed);
   }
-  unsetenv(kSteps);
-  unsetenv(kRows);
+  unsetenv(kIsQuick);
   report.add({.op = "2 ranks",
               .dim = 16,
               .optimizer = "adagrad",
