@@ -5,6 +5,7 @@
 #include <map>
 
 #include <keel/distribute/embedding/internal/row_updater.h>
+#include <keel/distribute/internal/placement.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
 
