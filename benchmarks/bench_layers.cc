@@ -79,6 +79,7 @@ LayerHandle<Layer> make_benchmark_layer(const LayerWork& work) {
   if (work.layer == "GroupNormalization") {
     return layers::GroupNormalization({.groups = static_cast<int>(units)});
   }
+  if (work.layer == "BatchNormalization") return layers::BatchNormalization({});
   if (work.layer == "StackedLSTM") {
     return Sequential({.layers = {layers::LSTM({.units = units, .return_sequences = true}),
                                   layers::LSTM({.units = units, .return_sequences = true})}});
@@ -101,7 +102,7 @@ class OwnLayer final : public OwnWork {
       : layer_(make_benchmark_layer(work)),
         input_(input, {.name = "input"}),
         attends_(work.layer == "MultiHeadAttention") {
-    call();
+    call();  // builds the layer
   }
 
   void step() override {
@@ -119,7 +120,7 @@ class OwnLayer final : public OwnWork {
  private:
   Tensor call() {
     const Tensor x = input_.read();
-    return layer_(attends_ ? Tensors::list({x, x}) : Tensors(x)).tensor();
+    return layer_(attends_ ? Tensors::list({x, x}) : Tensors(x), {.training = true}).tensor();
   }
 
   LayerHandle<Layer> layer_;
@@ -335,6 +336,8 @@ int run(const Options& options) {
       {.layer = "Conv3D", .input = {8, 16, 16, 16, 16}, .units = 32, .window = 3},
       {.layer = "LayerNormalization", .input = {32, 128, 256}},
       {.layer = "GroupNormalization", .input = {32, 28, 28, 64}, .units = 8},
+      {.layer = "GroupNormalization", .input = {32, 28, 28, 64}, .units = 64},
+      {.layer = "BatchNormalization", .input = {32, 28, 28, 64}},
       {.layer = "MaxPooling2D", .input = {32, 56, 56, 64}, .window = 2},
       {.layer = "AveragePooling2D", .input = {32, 56, 56, 64}, .window = 2},
       {.layer = "LSTM", .input = {32, 64, 64}, .units = 128},

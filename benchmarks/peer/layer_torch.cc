@@ -172,6 +172,17 @@ std::unique_ptr<LayerPeer> make_group_normalization(const LayerWork& work, Memor
       [layer](const at::Tensor& in) mutable { return layer(in); }, kImages);
 }
 
+std::unique_ptr<LayerPeer> make_batch_normalization(const LayerWork& work, MemoryFormat format,
+                                                    const at::Tensor& input,
+                                                    const std::vector<WeightValues>& weights) {
+  nn::BatchNorm2d layer(nn::BatchNorm2dOptions(work.input[3]).eps(1e-3).momentum(0.01));
+  assign(layer->weight, tensor_of(weights[0]));
+  assign(layer->bias, tensor_of(weights[1]));
+  return std::make_unique<TorchLayer>(
+      input.permute({0, 3, 1, 2}).contiguous(torch_format(format)), layer->parameters(),
+      [layer](const at::Tensor& in) mutable { return layer(in); }, kImages);
+}
+
 // LSTM and GRU: Keras keeps kernels as [in, gates] and one or two rows of biases. Each layer has
 // three weights.
 template <class Module, class ModuleOptions>
@@ -317,6 +328,9 @@ std::unique_ptr<LayerPeer> make_layer_peer(const LayerWork& work, MemoryFormat f
   if (work.layer == "LayerNormalization") return make_layer_normalization(work, x, weights);
   if (work.layer == "GroupNormalization") {
     return make_group_normalization(work, format, x, weights);
+  }
+  if (work.layer == "BatchNormalization") {
+    return make_batch_normalization(work, format, x, weights);
   }
   if (work.layer == "LSTM" || work.layer == "StackedLSTM") {
     return make_recurrent_layer<nn::LSTM, nn::LSTMOptions>(work, x, weights, false);

@@ -5,6 +5,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/normalize_axes.h>
 #include <keel/layers/internal/replica_sum.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
@@ -13,6 +14,11 @@ namespace keel {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Returns true if the statistics are those of the rows of several replicas.
+bool exchanges(const BatchNormalizationOptions& options) {
+  return options.synchronized && in_several_replicas();
+}
 
 }  // namespace
 
@@ -121,8 +127,7 @@ Tensor BatchNormalizationLayer::call(const Tensor& input, const CallContext& con
     broadcast = broadcast.inserted(i, i == axis ? moving_mean_.shape()[0] : 1);
   }
   // If replicas share their statistics, one without rows takes part in the sums.
-  const bool has_statistics =
-      x.is_symbolic() || x.size() > 0 || (options_.synchronized && in_several_replicas());
+  const bool has_statistics = x.is_symbolic() || x.size() > 0 || exchanges(options_);
   if (context.training && trainable() && has_statistics) {
     return from_batch(x, input.mask(), axis, broadcast);
   }
@@ -131,8 +136,7 @@ Tensor BatchNormalizationLayer::call(const Tensor& input, const CallContext& con
 
 BatchNormalizationLayer::Moments BatchNormalizationLayer::moments(
     const Tensor& x, const Tensor& mask, const std::vector<int>& axes) const {
-  const bool exchanges = options_.synchronized && in_several_replicas() && !x.is_symbolic();
-  if (!mask && !exchanges) {
+  if (!mask && (x.is_symbolic() || !exchanges(options_))) {
     const Tensor mean = ops::mean(x, axes, true);
     const Tensor centered = x - mean;
     return {mean, centered, ops::mean(ops::square(centered), axes, true)};
@@ -178,6 +182,16 @@ Tensor BatchNormalizationLayer::renormalized(const Tensor& z, const Tensor& mean
 
 Tensor BatchNormalizationLayer::from_batch(const Tensor& x, const Tensor& mask, int axis,
                                            const Shape& broadcast) {
+  if (!x.is_symbolic() && !mask && !options_.renorm && !exchanges(options_)) {
+    return with_axes_last(x, {axis}, [&](const Tensor& last) {
+      const int64_t rows = last.shape().drop_last().size();
+      const auto [y, mean, variance] = ops::normalize(
+          ops::reshape(last, {1, rows, last.dim(-1), 1}), gamma_ ? gamma_.read() : Tensor(),
+          beta_ ? beta_.read() : Tensor(), {.epsilon = options_.epsilon});
+      update_averages(mean, variance);
+      return ops::reshape(y, last.shape());
+    });
+  }
   std::vector<int> others;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) others.push_back(i);

@@ -1,7 +1,6 @@
-#include <limits>
-
 #include <keel/layers/axes.h>
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/normalize_axes.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/registry.h>
 
@@ -55,26 +54,16 @@ Tensor GroupNormalizationLayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   const int axis = axis_of(x.shape());
   if (x.is_symbolic()) return Tensor::symbolic(x.spec());
-  // Splits the channels into two axes: groups, and channels of a group.
-  const int64_t channels = x.dim(axis) / groups_;
-  const Tensor grouped = ops::reshape(x, x.shape().with(axis, channels).inserted(axis, groups_));
-  std::vector<int> reduced;
-  for (int i = 1; i < grouped.rank(); ++i) {
-    if (i != axis) reduced.push_back(i);
-  }
-  const Tensor mean = ops::mean(grouped, reduced, true);
-  // For small groups, down to two elements, results show rounding errors of this formula, so it
-  // must be Keras's.
-  const Tensor difference = ops::mean(ops::square(grouped), reduced, true) - ops::square(mean);
-  const Tensor variance =
-      ops::clip_by_value(difference, 0, std::numeric_limits<double>::infinity());
-  const Tensor factor = ops::rsqrt(variance + options_.epsilon);
-  Tensor y = ops::reshape((grouped - mean) * factor, x.shape());
-  Shape broadcast;
-  for (int i = 0; i < x.rank(); ++i) broadcast = broadcast.inserted(i, i == axis ? x.dim(i) : 1);
-  if (options_.scale) y = y * ops::reshape(gamma_, broadcast);
-  if (options_.center) y = y + ops::reshape(beta_, broadcast);
-  return y;
+  // For small groups, down to two elements, results show rounding errors of the formula of the
+  // variance, so it must be Keras's.
+  const ops::NormalizeOptions options = {.epsilon = options_.epsilon,
+                                         .moments = ops::Moments::kDifference};
+  const Tensor gamma = gamma_ ? gamma_.read() : Tensor(), beta = beta_ ? beta_.read() : Tensor();
+  return with_axes_last(x, {axis}, [&](const Tensor& last) {
+    const int64_t steps = last.shape().drop_last().without(0).size();
+    const Tensor groups = ops::reshape(last, {last.dim(0), steps, groups_, last.dim(-1) / groups_});
+    return ops::reshape(ops::normalize(groups, gamma, beta, options).y, last.shape());
+  });
 }
 
 KEEL_REGISTER(Layer, GroupNormalizationLayer, .package = "keras")

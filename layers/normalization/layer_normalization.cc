@@ -1,8 +1,7 @@
 #include <keel/layers/normalization/layer_normalization.h>
 
-#include <algorithm>
-
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/normalize_axes.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -43,18 +42,12 @@ void LayerNormalizationLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor LayerNormalizationLayer::call(const Tensor& input, const CallContext&) {
+  const std::string caller = "LayerNormalization " + name();
   const Tensor x = as_dtype(input, dtype());
-  const std::vector<int> axes = options_.axis.normalized(x.shape(), "LayerNormalization " + name());
-  Shape broadcast;
-  for (int i = 0; i < x.rank(); ++i) {
-    broadcast = broadcast.inserted(i, std::ranges::binary_search(axes, i) ? x.dim(i) : 1);
-  }
-  const Tensor centered = x - ops::mean(x, axes, true);
-  const Tensor variance = ops::mean(ops::square(centered), axes, true);
-  Tensor y = (options_.rms_scaling ? x : centered) * ops::rsqrt(variance + options_.epsilon);
-  if (gamma_) y = y * ops::reshape(gamma_, broadcast);
-  if (beta_) y = y + ops::reshape(beta_, broadcast);
-  return y;
+  return normalize_axes(x, options_.axis.normalized(x.shape(), caller),
+                        gamma_ ? gamma_.read() : Tensor(), beta_ ? beta_.read() : Tensor(),
+                        {.epsilon = options_.epsilon, .subtract_mean = !options_.rms_scaling},
+                        caller);
 }
 
 KEEL_REGISTER(Layer, LayerNormalizationLayer, .package = "keras")

@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/normalize_axes.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/registry.h>
 
@@ -27,14 +26,11 @@ void RMSNormalizationLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor RMSNormalizationLayer::call(const Tensor& input, const CallContext&) {
+  const std::string caller = "RMSNormalization " + name();
   const Tensor x = as_dtype(input, dtype());
-  const std::vector<int> axes = options_.axis.normalized(x.shape(), "RMSNormalization " + name());
-  Shape broadcast;
-  for (int i = 0; i < x.rank(); ++i) {
-    broadcast = broadcast.inserted(i, std::ranges::binary_search(axes, i) ? x.dim(i) : 1);
-  }
-  const Tensor squares = ops::mean(ops::square(x), axes, true);
-  return x * ops::rsqrt(squares + options_.epsilon) * ops::reshape(scale_, broadcast);
+  return normalize_axes(x, options_.axis.normalized(x.shape(), caller), scale_, {},
+                        {.epsilon = options_.epsilon, .moments = ops::Moments::kMeanSquare},
+                        caller);
 }
 
 KEEL_REGISTER(Layer, RMSNormalizationLayer, .package = "keras")

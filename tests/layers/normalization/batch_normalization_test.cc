@@ -224,9 +224,11 @@ TEST(BatchNormalizationTest, AFullMaskGivesNoNaN) {
 
 TEST(BatchNormalizationTest, GradientsMatchFiniteDifferences) {
   const Tensor x = testing_support::distinct_doubles({2, 2, 2});
-  const BatchNormalization layer({.dtype = DType::kFloat64});
-  testing_support::expect_gradients_are_slopes(layer, x, true);
-  testing_support::expect_gradients_are_slopes(layer, x);
+  for (const int axis : {-1, 1}) {
+    const BatchNormalization layer({.axis = axis, .dtype = DType::kFloat64});
+    testing_support::expect_gradients_are_slopes(layer, x, true);
+    testing_support::expect_gradients_are_slopes(layer, x);
+  }
 }
 
 TEST(BatchNormalizationTest, AcceptsRegularizersAndConstraints) {

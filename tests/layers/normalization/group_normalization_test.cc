@@ -34,9 +34,18 @@ TEST(GroupNormalizationTest, TheAxisMayBeAnyButTheBatch) {
 }
 
 TEST(GroupNormalizationTest, GradientsMatchFiniteDifferences) {
-  testing_support::expect_gradients_are_slopes(
-      GroupNormalization({.groups = 2, .dtype = DType::kFloat64}),
-      testing_support::distinct_doubles({2, 3, 4}));
+  const GroupNormalizationOptions cases[] = {
+      {.groups = 2}, {.groups = -1}, {.groups = 2, .center = false}, {.groups = 2, .scale = false}};
+  for (GroupNormalizationOptions options : cases) {
+    options.dtype = DType::kFloat64;
+    for (const Shape& shape : {Shape{2, 3, 4}, Shape{3, 4}, Shape{2, 2, 2, 4}}) {
+      testing_support::expect_gradients_are_slopes(GroupNormalization(options),
+                                                   testing_support::distinct_doubles(shape));
+    }
+    options.axis = 1;
+    testing_support::expect_gradients_are_slopes(GroupNormalization(options),
+                                                 testing_support::distinct_doubles({2, 4, 3}));
+  }
 }
 
 TEST(GroupNormalizationTest, EqualValuesGiveNoNaN) {

@@ -52,6 +52,25 @@ TEST(LayerNormalizationTest, GradientsMatchFiniteDifferences) {
   }
 }
 
+TEST(LayerNormalizationTest, TheAxesMayBeAny) {
+  for (const Axes& axes : {Axes(0), Axes(1), Axes({0, 2}), Axes({0, 1, 2})}) {
+    testing_support::expect_gradients_are_slopes(
+        LayerNormalization({.axis = axes, .dtype = DType::kFloat64}),
+        testing_support::distinct_doubles({2, 3, 4}));
+  }
+  const LayerNormalization layer({.axis = 1, .epsilon = 0});
+  const Tensor x = Tensor::from<float>({1, 10, 3, 30}, {1, 2, 2});
+  EXPECT_EQ(layer(x).to_vector<float>(), (Values{-1, -1, 1, 1}));
+}
+
+TEST(LayerNormalizationTest, RejectsOtherDimensionsAlongTheAxes) {
+  const LayerNormalization layer({});
+  layer(Tensor::zeros({2, 3}));
+  EXPECT_EQ(layer(Tensor::zeros({0, 3})).shape(), Shape({0, 3}));
+  EXPECT_THROW(layer(Tensor::zeros({2, 1})), ValueError);
+  EXPECT_THROW(layer(layers::input({.shape = {4}})), ValueError);
+}
+
 TEST(LayerNormalizationTest, AcceptsRegularizersAndConstraintsAndKeepsMasks) {
   const LayerNormalization layer({.beta_regularizer = "l1",
                                   .gamma_regularizer = "l2",
