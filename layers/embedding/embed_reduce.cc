@@ -187,15 +187,19 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& embedded, const Tensor& w
 
 std::optional<PlanValues> EmbedReduceLayer::plan(Planner& planner, const PlanValues& inputs) const {
   const bool is_pair = inputs.is_sequence() && inputs.items().size() == 2;
-  if (dynamic_ == nullptr || !(inputs.is_leaf() || is_pair)) return {};
+  if (dtype() != DType::kFloat32 || !(inputs.is_leaf() || is_pair)) return {};
   const NoGradient pause;
-  const DynamicTable rows = dynamic_->table();
-  const auto out = plan_id_rows(
-      planner, {.caller = "EmbedReduce " + name(),
-                .keys = std::make_shared<const ServingKeys>(rows.state(), rows.options()),
-                .ids = is_pair ? inputs[0].leaf() : inputs.leaf(),
-                .weights = is_pair ? std::optional(inputs[1].leaf()) : std::nullopt,
-                .combiner = options_.combiner});
+  IdRowsPlan rows = {.caller = "EmbedReduce " + name(),
+                     .ids = is_pair ? inputs[0].leaf() : inputs.leaf(),
+                     .weights = is_pair ? std::optional(inputs[1].leaf()) : std::nullopt,
+                     .combiner = options_.combiner};
+  if (dynamic_ != nullptr) {
+    const DynamicTable table = dynamic_->table();
+    rows.keys = std::make_shared<const ServingKeys>(table.state(), table.options());
+  } else {
+    rows.table = embeddings_.read();
+  }
+  const auto out = plan_id_rows(planner, rows);
   if (!out) return {};
   return *out;
 }

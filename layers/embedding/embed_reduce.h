@@ -105,7 +105,7 @@ class EmbedReduceLayer : public Layer, public DynamicTableOwner {
   std::vector<std::string> training_notices() const override;  // reports the table
   std::vector<StateEntry> state_entries() const override;      // Returns the table.
   Config get_config() const override;                          // Returns the options.
-  // Adds the lookup of a table with dynamic ids to a serving plan.
+  // Adds the lookup of a float32 table to a serving plan.
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
 
  private:

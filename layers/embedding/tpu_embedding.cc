@@ -346,8 +346,8 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
     const bool has_weight =
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
     if (!can_plan(feature, layout)) return {};
-    // The plan calls the layer for maxima, for which it has no step.
-    if (feature.table->combiner == "max" && layout != Layout::kDense) return {};
+    const bool takes_max = feature.table->combiner == "max" && layout != Layout::kDense;
+    if (takes_max && has_weight) return {};  // the layer throws
     const int t = tables_.find(feature.table);
     std::shared_ptr<const ServingKeys> of_table;
     InvalidKeys invalid_keys = InvalidKeys::kAccept;
@@ -372,6 +372,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
          .ids = ids,
          .weights = has_weight ? std::optional(weights[f]) : std::nullopt,
          .combiner = lookup_combiner(*feature.table),
+         .takes_max = takes_max,
          .prunes = of_table == nullptr && layout == Layout::kSparse &&
                    *rules == LookupRules::kHost && feature.validate_weights_and_indices,
          .int8 = nullptr,

@@ -21,7 +21,9 @@ struct IdRowsPlan {
 };
 
 // Adds the lookup. Its result is [batch, dim], with the bits of the layer. Returns nothing if there
-// is no step for these ids and weights, such as dense weights; the plan then calls the layer.
+// is no step for these ids and weights; the plan then calls the layer. Weights of dense ids have a
+// step if there is one for each id of a table with several columns, at most 128 in a row, unless
+// ids may be left out (NotAdmitted::ignore()) or mean or sqrtn return the row of one id unchanged.
 std::optional<PlanValue> plan_id_rows(Planner& planner, const IdRowsPlan& rows);
 
 }  // namespace keel

@@ -92,6 +92,9 @@ struct PlanLookup {
   PlanValue ids = {};       // the numbers of the rows
   std::optional<PlanValue> weights = {};                 // float32, one per ragged or sparse id
   kernels::Combiner combiner = kernels::Combiner::kSum;  // how rows are pooled
+  // Pools ragged and sparse ids, which then have no weights, by the maximum of each element instead
+  // of `combiner`.
+  bool takes_max = false;
   // For sparse ids: ignores negative ids and, unless the combiner is kSum, ids with weight <= 0.
   bool prunes = false;
   // An 8-bit copy of a float32 table, which is looked up instead of it if set.

@@ -101,6 +101,37 @@ TEST(ServingPlanAllocation, KeysAreFoundWithoutAllocation) {
   EXPECT_EQ(allocations, allocated);
 }
 
+TEST(ServingPlanAllocation, MaximaAndWeightedRowsAreComputedWithoutAllocation) {
+  const SerialSection one_thread;
+  const Table items =
+      make_table({.vocabulary_size = 9, .dim = 4, .combiner = "max", .name = "items"});
+  const Table words =
+      make_table({.dim = 4, .combiner = "max", .name = "words", .dynamic = DynamicVocabulary{}});
+  const layers::TPUEmbedding tables({.feature_config = {{"item", FeatureConfig{.table = items}},
+                                                        {"word", FeatureConfig{.table = words}}}});
+  const layers::EmbedReduce reduce({.input_dim = 9, .output_dim = 4, .combiner = "sqrtn"});
+  const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
+  const Tensor ids = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "ids"});
+  const Tensor weights = layers::input({.shape = {3}, .name = "weights"});
+  const Functional model(
+      {.inputs = {{"ids", ids}, {"seen", seen}, {"weights", weights}},
+       .outputs = Tensors::tuple({tables(Tensors{{"item", seen}, {"word", seen}}),
+                                  reduce(ids, {.weights = TensorLike(weights)})})});
+  const ServingPlan plan{ModelHandle(model)};
+  EXPECT_TRUE(plan.called_layers().empty());
+  const Tensors batch = {{"ids", Tensor::from<int64_t>({1, 2, 3, 4, 5, 6}, {2, 3})},
+                         {"seen", RaggedTensor::from_rows<int64_t>({{7, 1, 8}, {}})},
+                         {"weights", Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})}};
+  std::vector<TensorView> views;
+  for (const TensorLike& input : flatten(batch)) views.push_back(view_of(input));
+  std::vector<float> item(8), word(8), reduced(8);
+  const std::vector<std::span<float>> outputs = {item, word, reduced};
+  plan.run(views, outputs);
+  const size_t allocated = allocations;
+  for (int i = 0; i < 5; ++i) plan.run(views, outputs);
+  EXPECT_EQ(allocations, allocated);
+}
+
 }  // namespace
 }  // namespace keel
 

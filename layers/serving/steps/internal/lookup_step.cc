@@ -99,6 +99,7 @@ struct Dense {
   DType dtype;
   const ServingKeys* keys;  // null for row numbers
   bool drops_invalid;       // of keys
+  int64_t* found;           // the rows of the keys of two blocks
   RowBytes table;
   int64_t dim, per_row;
   PlanRows out;
@@ -113,17 +114,17 @@ struct Dense {
     if (dtype == DType::kString) return fn(static_cast<const std::string*>(ids)[i]);
     return fn(number(i));
   }
-  int64_t id(int64_t i) const {
-    if (keys == nullptr) return number(i);
-    // An id that is left out reads the row of zeros.
+  // Returns the row of the i-th key. A key that is left out reads the row of zeros.
+  int64_t row_of_key(int64_t i) const {
     return std::max<int64_t>(0, with_key(i, [this](const auto& key) {
                                return drops_invalid && is_invalid_key(key) ? 0 : keys->row(key);
                              }));
   }
-  const char* row(int64_t i) const { return table.base + id(i) * table.bytes; }
+  // The blocks alternate between the two halves of `found`.
+  int64_t* found_in(int64_t block) const { return found + block % 2 * kBlock * per_row; }
 };
 
-Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
+Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call, int64_t* found) {
   const TensorView& ids = call.view(entry.lookup.ids);
   const int64_t first = call.begin * entry.per_row;
   const int64_t bytes = ids.dtype == DType::kString ? sizeof(std::string) : size_of(ids.dtype);
@@ -131,42 +132,48 @@ Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
           .dtype = ids.dtype,
           .keys = entry.lookup.keys.get(),
           .drops_invalid = entry.lookup.invalid_keys == InvalidKeys::kDrop,
+          .found = found,
           .table = rows_of(entry.lookup),
           .dim = entry.lookup.table.dim(1),
           .per_row = entry.per_row,
           .out = call[entry.out]};
 }
 
-// Loads the index of keys, on which prefetch_rows() depends.
-void prefetch_index(const Dense& d, int64_t begin, int64_t end) {
+// Loads the slots of keys, which find_rows() reads.
+void prefetch_keys(const Dense& d, int64_t begin, int64_t end) {
   if (d.keys == nullptr) return;
   for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
-    d.with_key(i, [&](const auto& key) { d.keys->prefetch_index(key); });
+    d.with_key(i, [&](const auto& key) { d.keys->prefetch(key); });
   }
 }
 
-void prefetch_rows(const Dense& d, int64_t begin, int64_t end) {
+// Finds and prefetches the rows of one block. The rows of keys are stored, unless `to` is null.
+void find_rows(const Dense& d, int64_t begin, int64_t end, int64_t* to) {
+  const int64_t first = begin * d.per_row, last = end * d.per_row;
   if (d.keys != nullptr) {
-    for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
-      const int64_t row = d.with_key(i, [&](const auto& key) { return d.keys->prefetch_id(key); });
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = d.row_of_key(i);
       prefetch_row(d.table.base + row * d.table.bytes, d.table.bytes);
+      if (to != nullptr) *to++ = row;
     }
     return;
   }
-  for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
-    prefetch_row(d.row(i), d.table.bytes);
-    if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + d.id(i));
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t row = d.number(i);
+    prefetch_row(d.table.base + row * d.table.bytes, d.table.bytes);
+    if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + row);
   }
 }
 
-void copy_rows(const Dense& d, int64_t begin, int64_t end) {
+// Copies the rows of one block. `found` are the rows of keys.
+void copy_rows(const Dense& d, int64_t begin, int64_t end, const int64_t* found) {
   kernels::with_constant_dim(d.dim, [&]<int64_t kDim>() {
     const int64_t dim = kDim > 0 ? kDim : d.dim;
     for (int64_t r = begin; r < end; ++r) {
       float* to = d.out[r];
       for (int64_t j = 0; j < d.per_row; ++j, to += dim) {
-        const int64_t i = r * d.per_row + j;
-        const char* const row = d.row(i);
+        const int64_t id = d.keys == nullptr ? d.number(r * d.per_row + j) : *found++;
+        const char* const row = d.table.base + id * d.table.bytes;
         switch (d.table.kind) {
           case RowBytes::Kind::kFloats:
             std::memcpy(to, row, dim * sizeof(float));
@@ -176,7 +183,7 @@ void copy_rows(const Dense& d, int64_t begin, int64_t end) {
             break;
           case RowBytes::Kind::kAbsMaxRow:
             kernels::to_floats(kernels::AbsMaxRow{.codes = reinterpret_cast<const int8_t*>(row),
-                                                  .scale = d.table.scales[d.id(i)]},
+                                                  .scale = d.table.scales[id]},
                                dim, to);
             break;
         }
@@ -287,7 +294,44 @@ void pool_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& c
   }
 }
 
-// Writes the rows of sequences. Sums of one row give the bits of the layer's lookup.
+// Writes the maximum of each element over the ids of a row, or zeros for a row without ids.
+template <bool kInt8, class Ids>
+void max_rows(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& call) {
+  const PlanLookup& lookup = entry.lookup;
+  const TensorView& view = call.view(lookup.ids);
+  const RowBytes table = rows_of(lookup);
+  const int64_t dim = lookup.table.dim(1);
+  const PlanRows out = call[entry.out];
+  RowEnds ends(view, entry.per_row, call.begin);
+  int64_t p = ends.begin();
+  for (int64_t r = 0; r < call.rows; ++r) {
+    float* const most = out[r];
+    std::fill_n(most, dim, 0.0F);
+    bool is_first = true;
+    for (const int64_t end = ends.next(); p < end; ++p) {
+      const auto id = static_cast<int64_t>(ids[p]);
+      if (id < 0) continue;
+      const auto take = [&](const auto& row) {
+        for (int64_t j = 0; j < dim; ++j) {
+          const float x = row[j];
+          // A NaN is greater than every number, as in the layer's lookup.
+          const bool greater = x > most[j] || (std::isnan(x) && !std::isnan(most[j]));
+          most[j] = is_first || greater ? x : most[j];
+        }
+      };
+      const char* const at = table.base + id * table.bytes;
+      if constexpr (kInt8) {
+        take(kernels::Int8Row(at));
+      } else {
+        take(reinterpret_cast<const float*>(at));
+      }
+      is_first = false;
+    }
+  }
+}
+
+// Writes the rows of sequences. Sums of one row give the bits of the layer's lookup, which copies
+// the rows of a table with the combiner "max".
 template <int64_t kDim, bool kInt8, class Ids>
 void write_sequences(const LookupStep::Entry& entry, const Ids& ids, const PlanCall& call) {
   const PlanLookup& lookup = entry.lookup;
@@ -307,7 +351,14 @@ void write_sequences(const LookupStep::Entry& entry, const Ids& ids, const PlanC
       if (step >= lookup.sequence_length) continue;
       const auto id = static_cast<int64_t>(ids[p]);
       if (id < 0) continue;
-      kernels::RowSum<kDim, float> sum(dim, out[r] + step * dim);
+      float* const to = out[r] + step * dim;
+      if constexpr (!kInt8) {
+        if (lookup.takes_max) {
+          std::memcpy(to, table.base + id * table.bytes, dim * sizeof(float));
+          continue;
+        }
+      }
+      kernels::RowSum<kDim, float> sum(dim, to);
       const auto row = [&] {
         const char* const at = table.base + id * table.bytes;
         if constexpr (kInt8) {
@@ -401,6 +452,11 @@ void check_weights(const PlanLookup& lookup, const TensorView& ids, const Tensor
                    "; weights must be finite");
 }
 
+// Returns the number of rows of keys that a dense lookup stores: those of two blocks.
+int64_t found_rows(const LookupStep::Entry& entry) {
+  return entry.lookup.keys == nullptr ? 0 : 2 * kBlock * entry.per_row;
+}
+
 }  // namespace
 
 LookupStep::LookupStep(std::vector<Entry> entries, bool checks_when_run)
@@ -412,7 +468,9 @@ LookupStep::LookupStep(std::vector<Entry> entries, bool checks_when_run)
 }
 
 int64_t LookupStep::scratch() const {
-  return static_cast<int64_t>(dense_.size() * sizeof(Dense) / sizeof(float));
+  auto bytes = static_cast<int64_t>(dense_.size() * sizeof(Dense));
+  for (const Entry& entry : dense_) bytes += found_rows(entry) * sizeof(int64_t);
+  return bytes / static_cast<int64_t>(sizeof(float));
 }
 
 void LookupStep::check(const PlanCall& call) const {
@@ -458,10 +516,10 @@ void LookupStep::prefetch(const PlanCall& call) const {
   if (checks_when_run_) return;
   for (const Entry& entry : dense_) {
     if (entry.lookup.keys == nullptr) continue;
-    prefetch_index(dense_of(entry, call), 0, std::min(call.rows, 2 * kBlock));
+    prefetch_keys(dense_of(entry, call, nullptr), 0, std::min(call.rows, 2 * kBlock));
   }
   for (const Entry& entry : dense_) {
-    prefetch_rows(dense_of(entry, call), 0, std::min(call.rows, kBlock));
+    find_rows(dense_of(entry, call, nullptr), 0, std::min(call.rows, kBlock), nullptr);
   }
 }
 
@@ -469,20 +527,31 @@ void LookupStep::run(const PlanCall& call) const {
   if (checks_when_run_) check_entries(call);
   auto* const dense = reinterpret_cast<Dense*>(call.scratch);
   const auto count = static_cast<int64_t>(dense_.size());
-  for (int64_t i = 0; i < count; ++i) dense[i] = dense_of(dense_[i], call);
-  for (int64_t begin = 0; begin < call.rows; begin += kBlock) {
+  auto* found = reinterpret_cast<int64_t*>(dense + count);
+  for (int64_t i = 0; i < count; ++i) {
+    dense[i] = dense_of(dense_[i], call, found);
+    if (dense[i].keys == nullptr) continue;
+    found += found_rows(dense_[i]);
+    find_rows(dense[i], 0, std::min(kBlock, call.rows), dense[i].found);
+  }
+  for (int64_t begin = 0, block = 0; begin < call.rows; begin += kBlock, ++block) {
     const int64_t end = std::min(begin + kBlock, call.rows);
     const int64_t next = std::min(end + kBlock, call.rows);
     const int64_t after_next = std::min(next + kBlock, call.rows);
     // The rows of the next block are prefetched while those of this block are copied.
     for (int64_t i = 0; i < count; ++i) {
-      prefetch_index(dense[i], next, after_next);
-      prefetch_rows(dense[i], end, next);
-      copy_rows(dense[i], begin, end);
+      const Dense& d = dense[i];
+      prefetch_keys(d, next, after_next);
+      find_rows(d, end, next, d.found_in(block + 1));
+      copy_rows(d, begin, end, d.found_in(block));
     }
   }
   for (const Entry& entry : pooled_) {
     visit_ids(entry.lookup, call.view(entry.lookup.ids), [&](const auto& ids) {
+      if (entry.lookup.takes_max && entry.lookup.sequence_length == 0) {
+        entry.lookup.int8 ? max_rows<true>(entry, ids, call) : max_rows<false>(entry, ids, call);
+        return;
+      }
       kernels::with_constant_dim(entry.lookup.table.dim(1), [&]<int64_t kDim>() {
         if (entry.lookup.sequence_length > 0) {
           entry.lookup.int8 ? write_sequences<kDim, true>(entry, ids, call)
