@@ -1,5 +1,7 @@
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 
+#include <set>
+
 #include <keel/layers/embedding/tables/internal/feature_format.h>
 #include <keel/layers/embedding/tables/internal/host_lookup.h>
 #include <keel/layers/registry.h>
@@ -46,10 +48,14 @@ PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
     }
   }
   invalid_ids_ = std::make_unique<InvalidIdCounter>(small_features_.size());
+  if (options_.collect_statistics) {
+    lookup_counter_ = std::make_unique<LookupCounter>(tables_.tables.size());
+  }
   if (large.empty()) return;
   tpu_embedding_ = track(layers::TPUEmbedding(
       {.feature_config = std::move(large),
        .pipeline_execution_with_tensor_core = options_.pipeline_execution_with_tensor_core,
+       .collect_statistics = options_.collect_statistics,
        .batch_size = options_.batch_size}));
 }
 
@@ -112,8 +118,12 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
         small_features_, [&](const auto& entry) { return entry.second.leaf().table == table; });
     return keras_embedding_layers_.at(found->first)->embeddings().read_rows(rows);
   };
+  const HostLookupOptions lookups = {
+      .counter = invalid_ids_.get(),
+      .statistics = lookup_counter_.get(),
+      .table_index = [this](const Table& table) -> size_t { return tables_.find(table); }};
   Tensors::Dict out = host_embedding_lookup(part_of(inputs, small_features_), {}, small_features_,
-                                            table_of, {.counter = invalid_ids_.get()})
+                                            table_of, lookups)
                           .entries();
   if (tpu_embedding_) {
     const auto& large = (*tpu_embedding_)->feature_config().entries();
@@ -122,8 +132,32 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
   return out;
 }
 
+std::map<std::string, LookupStatistics> PartialTPUEmbeddingLayer::lookup_statistics() const {
+  if (lookup_counter_ == nullptr) {
+    throw RuntimeError(kCaller, " ", name(),
+                       ": lookup_statistics() requires the option collect_statistics");
+  }
+  std::map<std::string, LookupStatistics> out;
+  for (const auto& [feature, config] : small_features_) {
+    const int table = tables_.find(config.leaf().table);
+    out[tables_.tables[table].own->name] = lookup_counter_->statistics(table);
+  }
+  if (!tpu_embedding_) return out;
+  for (const auto& [table, counts] : (*tpu_embedding_)->lookup_statistics()) {
+    out[tables_.tables[tables_.find(table)].own->name] = counts;
+  }
+  return out;
+}
+
 std::vector<std::string> PartialTPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
+  std::set<int> small;
+  for (const auto& [feature, config] : small_features_) {
+    const int table = tables_.find(config.leaf().table);
+    if (lookup_counter_ == nullptr || !small.insert(table).second) continue;
+    out.push_back(str(kCaller, " ", name(), ": table '", tables_.tables[table].own->name,
+                      "': ", text_of(lookup_counter_->statistics(table))));
+  }
   size_t f = 0;
   for (const auto& [feature, config] : small_features_) {
     const std::vector<std::string> lines =
@@ -134,7 +168,7 @@ std::vector<std::string> PartialTPUEmbeddingLayer::training_notices() const {
 }
 
 Config PartialTPUEmbeddingLayer::get_config() const {
-  return Config::dict(
+  Config out = Config::dict(
       {{"name", name()},
        {"trainable", trainable()},
        {"dtype", encode(dtype_policy())},
@@ -143,6 +177,8 @@ Config PartialTPUEmbeddingLayer::get_config() const {
        {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
        {"batch_size", encode(options_.batch_size)},
        {"size_threshold", encode(options_.size_threshold)}});
+  if (options_.collect_statistics) out.set("collect_statistics", true);
+  return out;
 }
 
 std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
@@ -150,7 +186,7 @@ std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
   config_internal::reject_unknown_keys(
       config,
       {"name", "trainable", "dtype", "tables", "feature_config",
-       "pipeline_execution_with_tensor_core", "batch_size", "size_threshold"},
+       "pipeline_execution_with_tensor_core", "batch_size", "size_threshold", "collect_statistics"},
       kClassName);
   Options options{.feature_config =
                       decode_features(config["feature_config"], decode_tables(config["tables"]))};
@@ -163,6 +199,7 @@ std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
   read("dtype", options.dtype);
   read("pipeline_execution_with_tensor_core", options.pipeline_execution_with_tensor_core);
   read("batch_size", options.batch_size);
+  read("collect_statistics", options.collect_statistics);
   // Null is a valid value here: no table is large.
   if (const Config* const found = config.find("size_threshold")) {
     decode(*found, options.size_threshold);

@@ -13,6 +13,7 @@
 namespace keel {
 
 class InvalidIdCounter;
+class LookupCounter;
 
 // Options of PartialTPUEmbeddingLayer.
 struct PartialTPUEmbeddingOptions {
@@ -23,9 +24,10 @@ struct PartialTPUEmbeddingOptions {
   std::optional<int64_t> batch_size = {};  // see TPUEmbeddingOptions
   // Tables with more rows than this are large. Unset: no table is large. 0: all tables are.
   std::optional<int64_t> size_threshold = 10000;
-  std::string name = {};   // name of the layer; empty: chosen from its class
-  bool trainable = true;   // false: its variables are not trained
-  DTypePolicy dtype = {};  // dtype of the computation and of the variables
+  bool collect_statistics = false;  // see TPUEmbeddingOptions; also counts lookups of small tables
+  std::string name = {};            // name of the layer; empty: chosen from its class
+  bool trainable = true;            // false: its variables are not trained
+  DTypePolicy dtype = {};           // dtype of the computation and of the variables
 };
 
 // Looks up a dict of features and returns a dict of activations. One TPUEmbedding looks up the
@@ -52,8 +54,13 @@ class PartialTPUEmbeddingLayer final : public Layer {
     return keras_embedding_layers_;
   }
 
+  // Returns the counts of all lookups by table name. Those of large tables are those of
+  // TPUEmbeddingLayer::lookup_statistics(). Throws RuntimeError without the option
+  // collect_statistics.
+  std::map<std::string, LookupStatistics> lookup_statistics() const;
+
   // Returns one line for each nonzero count of dropped or replaced ids, for the features of small
-  // tables.
+  // tables, and their lookup_statistics() if they are collected.
   std::vector<std::string> training_notices() const override;
   Config get_config() const override;  // Returns the options.
   // Creates a layer from get_config().
@@ -71,6 +78,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
   std::map<std::string, layers::Embedding> keras_embedding_layers_;
   Nest<FeatureConfig>::Dict small_features_;
   std::unique_ptr<InvalidIdCounter> invalid_ids_;  // counts features with a small table
+  std::unique_ptr<LookupCounter> lookup_counter_;  // set by collect_statistics
 };
 
 namespace layers {

@@ -7,11 +7,11 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/distributed/internal/feature_configs.h>
-#include <keel/layers/embedding/distributed/internal/id_limits.h>
+#include <keel/layers/embedding/distributed/internal/layer_parts.h>
 #include <keel/layers/embedding/distributed/internal/sparse_core.h>
 #include <keel/layers/embedding/internal/id_rows_plan.h>
-#include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 #include <keel/layers/embedding/tables/internal/id_rows.h>
+#include <keel/layers/embedding/tables/internal/lookup_counter.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/internal/serving_keys.h>
 #include <keel/layers/serving/steps/planner.h>
@@ -72,24 +72,6 @@ void check_shape(const keras_rs::FeatureConfig& config, const Shape& shape, bool
 
 }  // namespace
 
-struct DistributedEmbeddingLayer::Table {
-  keras_rs::Table original;                             // the object in the user's FeatureConfigs
-  std::shared_ptr<const keras_rs::TableConfig> config;  // a copy
-  bool sparsecore = false;
-  std::shared_ptr<EmbedReduceLayer> layer = nullptr;  // on the default device
-  int position = 0;                                   // position among the tables on sparse cores
-};
-
-struct DistributedEmbeddingLayer::Feature {
-  std::string path;
-  keras_rs::FeatureConfig config;
-  int table = 0;
-
-  int64_t max_row_length() const {
-    return config.input_shape.rank() == 2 ? config.input_shape[1] : kUnknown;
-  }
-};
-
 struct DistributedEmbeddingLayer::Input {
   TensorLike ids;
   std::optional<TensorLike> weights = {};
@@ -99,6 +81,9 @@ DistributedEmbeddingLayer::DistributedEmbeddingLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
   collect_features();
   make_tables();
+  if (options_.collect_statistics) {
+    lookup_counter_ = std::make_unique<LookupCounter>(tables_.size());
+  }
   if (options_.update_stats && sparse_core_ == nullptr) {
     throw ValueError("DistributedEmbedding ", name(),
                      ": update_stats requires a table on sparse cores, whose limits it adjusts; "
@@ -328,7 +313,9 @@ Tensors DistributedEmbeddingLayer::call(const Tensors& inputs, const CallContext
       if (tables_[features_[f].table].sparsecore) continue;
       out[f] = look_up_default(features_[f], of_features[f]);
     }
-    if (sparse_core_ != nullptr) look_up_sparsecore(of_features, out);
+    std::vector<IdRows> on_sparsecore;  // of the features on sparse cores, without dropped ids
+    if (sparse_core_ != nullptr) on_sparsecore = look_up_sparsecore(of_features, out);
+    if (lookup_counter_ != nullptr) count_lookups(of_features, on_sparsecore);
   }
   return map_structure(pack_sequence_as(options_.feature_configs, out),
                        [](const Tensor& t) -> TensorLike { return t; });
@@ -353,7 +340,7 @@ Tensor DistributedEmbeddingLayer::look_up_default(const Feature& feature,
 std::optional<PlanValues> DistributedEmbeddingLayer::plan(Planner& planner,
                                                           const PlanValues& inputs) const {
   const auto is_dynamic = [](const Table& table) { return table.config->dynamic.has_value(); };
-  if (sparse_core_ != nullptr || std::ranges::none_of(tables_, is_dynamic)) return {};
+  if (sparse_core_ != nullptr || dtype() != DType::kFloat32) return {};
   const NoGradient pause;
   const auto find = [](const PlanValues* dict, const std::string& key) -> const PlanValues* {
     if (dict == nullptr || dict->kind() != NestKind::kDict) return nullptr;
@@ -405,8 +392,8 @@ IdRows DistributedEmbeddingLayer::rows_of(const Feature& feature, const Input& i
   return to_key_rows(table.name, table.dynamic->key, input.ids, input.weights, options);
 }
 
-void DistributedEmbeddingLayer::look_up_sparsecore(const std::vector<Input>& inputs,
-                                                   std::vector<Tensor>& out) const {
+std::vector<IdRows> DistributedEmbeddingLayer::look_up_sparsecore(const std::vector<Input>& inputs,
+                                                                  std::vector<Tensor>& out) const {
   std::vector<IdRows> rows;
   for (size_t f = 0; f < features_.size(); ++f) {
     const Feature& feature = features_[f];
@@ -414,225 +401,27 @@ void DistributedEmbeddingLayer::look_up_sparsecore(const std::vector<Input>& inp
     if (!table.sparsecore) continue;
     rows.push_back(at_feature(feature.path, [&] { return rows_of(feature, inputs[f]); }));
   }
-  std::vector<Tensor> found = sparse_core_->look_up(std::move(rows));
+  std::vector<Tensor> found = sparse_core_->look_up(rows);
   auto next = found.begin();
   for (size_t f = 0; f < features_.size(); ++f) {
     if (tables_[features_[f].table].sparsecore) out[f] = std::move(*next++);
   }
+  return rows;
 }
 
-std::vector<StateEntry> DistributedEmbeddingLayer::state_entries() const {
-  std::vector<StateEntry> out;
-  for (const Table& table : tables_) {
-    if (table.layer == nullptr) {
-      for (StateEntry& entry : sparse_core_->state_entries(table.position)) {
-        out.push_back(std::move(entry));
-      }
-      continue;
-    }
-    for (StateEntry& entry : table.layer->EmbedReduceLayer::state_entries()) {
-      entry.name = table.config->name + "/" + entry.name;
-      out.push_back(std::move(entry));
-    }
+// Counts a lookup that has succeeded.
+void DistributedEmbeddingLayer::count_lookups(const std::vector<Input>& inputs,
+                                              const std::vector<IdRows>& on_sparsecore) const {
+  std::vector<LookupCounter::Part> parts;
+  auto next = on_sparsecore.begin();
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const Feature& feature = features_[f];
+    const IdRows rows =
+        tables_[feature.table].sparsecore ? *next++ : rows_of(feature, {.ids = inputs[f].ids});
+    parts.push_back(
+        {.table = static_cast<size_t>(feature.table), .ids = rows.ids, .samples = rows.rows()});
   }
-  return out;
-}
-
-std::vector<std::string> DistributedEmbeddingLayer::weight_attributes() const {
-  std::map<std::string, std::string> places;  // by the table's name
-  int features = 0;
-  for (const keras_rs::FeatureConfig& feature : flatten(options_.feature_configs)) {
-    const auto table = std::ranges::find(tables_, feature.table, &Table::original);
-    std::string place = "_default_device_embedding_layers/embed_reduce";
-    if (features > 0) place += str("_", features);
-    places.try_emplace(table->config->name, std::move(place));
-    ++features;
-  }
-  std::vector<std::string> out;
-  for (const StateEntry& entry : state_entries()) {
-    // Model files hold tables with dynamic ids by name.
-    if (entry.kind != StateEntry::Kind::kWeight || entry.any_rows) continue;
-    out.push_back(places.at(entry.name.substr(0, entry.name.find('/'))));
-  }
-  return out;
-}
-
-std::map<std::string, Tensor> DistributedEmbeddingLayer::get_embedding_tables() const {
-  if (!built()) {
-    throw RuntimeError("DistributedEmbedding ", name(),
-                       ": the layer is not built; call it once first");
-  }
-  std::map<std::string, Tensor> out;
-  const std::vector<StateEntry> entries = state_entries();
-  for (const Table& table : tables_) {
-    if (table.config->dynamic) {
-      const DynamicTable rows = dynamic_table(table.config->name);
-      out.emplace(table.config->name, rows.rows(rows.keys()));
-      continue;
-    }
-    const auto it =
-        std::ranges::find(entries, table.config->name + "/embeddings", &StateEntry::name);
-    out.emplace(table.config->name, it->get());
-  }
-  return out;
-}
-
-void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string, Tensor>& tables) {
-  if (!built()) {
-    throw RuntimeError("DistributedEmbedding ", name(),
-                       ": the layer is not built; call it once first");
-  }
-  const std::vector<StateEntry> entries = state_entries();
-  // Check all tables before changing any.
-  std::vector<std::pair<const StateEntry*, const Tensor*>> assignments;
-  for (const auto& [table, values] : tables) {
-    const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);
-    if (it == entries.end()) {
-      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table,
-                       "'; pass the name of one of its tables");
-    }
-    if (it->any_rows) {
-      throw ValueError("DistributedEmbedding ", name(), ": table '", table,
-                       "' has dynamic ids and no numbered rows; use "
-                       "dynamic_table(name).assign_rows(keys, values)");
-    }
-    if (values.spec() != it->spec) {
-      throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' must be ",
-                       it->spec.dtype, " ", it->spec.shape, ", received ", values.dtype(), " ",
-                       values.shape());
-    }
-    assignments.emplace_back(&*it, &values);
-  }
-  for (const auto& [entry, values] : assignments) entry->set(*values);
-}
-
-DynamicTable DistributedEmbeddingLayer::dynamic_table(const std::string& table) const {
-  const auto it =
-      std::ranges::find_if(tables_, [&](const Table& t) { return t.config->name == table; });
-  if (it == tables_.end() || !it->config->dynamic) {
-    throw ValueError("dynamic_table: table '", table, "' of layer ", name(),
-                     it == tables_.end() ? " does not exist; pass the name of one of its tables"
-                                         : " has a vocabulary; set TableConfig::dynamic");
-  }
-  if (!built()) {
-    throw RuntimeError("DistributedEmbedding ", name(),
-                       ": the layer is not built; call it once first");
-  }
-  return it->sparsecore ? sparse_core_->dynamic_table(it->position) : it->layer->dynamic_table();
-}
-
-std::vector<std::pair<std::string, DynamicTable>> DistributedEmbeddingLayer::dynamic_tables()
-    const {
-  std::vector<std::pair<std::string, DynamicTable>> out;
-  for (const Table& table : tables_) {
-    if (!built() || !table.config->dynamic) continue;
-    out.emplace_back(table.config->name, dynamic_table(table.config->name));
-  }
-  return out;
-}
-
-std::vector<std::vector<std::string>> DistributedEmbeddingLayer::table_stacks() const {
-  std::vector<std::vector<std::string>> out;
-  if (sparse_core_ == nullptr) return out;
-  for (const TableStack& stack : sparse_core_->stacks()) {
-    std::vector<std::string>& names = out.emplace_back();
-    for (const StackMember& member : stack.members) names.push_back(member.name);
-  }
-  return out;
-}
-
-std::map<std::string, IdLimits> DistributedEmbeddingLayer::id_limits() const {
-  std::map<std::string, IdLimits> out;
-  for (const Table& table : tables_) {
-    if (table.sparsecore) out.emplace(table.config->name, sparse_core_->limits(table.position));
-  }
-  return out;
-}
-
-void DistributedEmbeddingLayer::set_id_limits(const std::map<std::string, IdLimits>& limits) {
-  const bool apply = options_.update_stats || options_.id_limit_policy != IdLimitPolicy::kUnlimited;
-  for (const auto& [table, of_table] : limits) {
-    if (!apply ||
-        std::min(of_table.max_ids_per_partition, of_table.max_unique_ids_per_partition) > 0) {
-      continue;
-    }
-    throw ValueError("DistributedEmbedding ", name(), ": limits of table '", table,
-                     "' must be positive");
-  }
-  for (const Table& table : tables_) {
-    const auto it = limits.find(table.config->name);
-    if (table.sparsecore && it != limits.end()) {
-      sparse_core_->set_limits(table.position, it->second);
-    }
-  }
-}
-
-std::map<std::string, IdStatistics> DistributedEmbeddingLayer::id_statistics() const {
-  std::map<std::string, IdStatistics> out;
-  for (const Table& table : tables_) {
-    if (table.sparsecore) out[table.config->name] = sparse_core_->statistics(table.position);
-  }
-  return out;
-}
-
-std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
-  std::vector<std::string> out;
-  for (const auto& [table, seen] : id_statistics()) {
-    if (seen.dropped_ids == 0) continue;
-    out.push_back(str("DistributedEmbedding ", name(), ": ", seen.dropped_ids, " ids of table '",
-                      table, "' were dropped; to keep them, raise max_ids_per_partition to ",
-                      seen.max_ids_per_partition, " and max_unique_ids_per_partition to ",
-                      seen.max_unique_ids_per_partition));
-  }
-  for (const auto& [table, rows] : dynamic_tables()) {
-    out.push_back(dynamic_notice(str("DistributedEmbedding ", name(), ": table '", table, "'"),
-                                 rows.statistics()));
-  }
-  return out;
-}
-
-Config DistributedEmbeddingLayer::get_config() const {
-  // Encodes the copies: the user may have changed the original objects.
-  const Nest<keras_rs::FeatureConfig> features =
-      map_structure(options_.feature_configs, [&](keras_rs::FeatureConfig config) {
-        const auto it = std::ranges::find(tables_, config.table, &Table::original);
-        config.table = std::const_pointer_cast<keras_rs::TableConfig>(it->config);
-        return config;
-      });
-  const Config encoded = keras_rs::encode_feature_configs(features);
-  Config out = Config::dict({{"name", name()},
-                             {"trainable", trainable()},
-                             {"dtype", encode(dtype_policy())},
-                             {"feature_configs", encoded["feature_configs"]},
-                             {"tables", encoded["tables"]},
-                             {"table_stacking", encode(options_.table_stacking)}});
-  if (options_.update_stats) out.set("update_stats", true);
-  // keras_rs does not have this key, so it is only written if set.
-  if (options_.id_limit_policy != IdLimitPolicy::kUnlimited) {
-    out.set("id_limit_policy", encode(options_.id_limit_policy));
-  }
-  return out;
-}
-
-std::shared_ptr<DistributedEmbeddingLayer> DistributedEmbeddingLayer::from_config(
-    const Config& config) {
-  config_internal::reject_unknown_keys(config,
-                                       {"name", "trainable", "dtype", "feature_configs", "tables",
-                                        "table_stacking", "update_stats", "id_limit_policy"},
-                                       kClassName);
-  Options options = {.feature_configs = keras_rs::decode_feature_configs(config["feature_configs"],
-                                                                         config["tables"])};
-  const auto read = [&](const char* key, auto& value) {
-    const Config* const found = config.find(key);
-    if (found != nullptr && !found->is_null()) decode(*found, value);
-  };
-  read("name", options.name);
-  read("trainable", options.trainable);
-  read("dtype", options.dtype);
-  read("table_stacking", options.table_stacking);
-  read("update_stats", options.update_stats);
-  read("id_limit_policy", options.id_limit_policy);
-  return std::make_shared<DistributedEmbeddingLayer>(std::move(options));
+  lookup_counter_->add(parts);
 }
 
 KEEL_REGISTER(Layer, DistributedEmbeddingLayer, .package = "keras_rs", .call = "inputs, training")

@@ -21,11 +21,13 @@
 
 #include <keel/layers/embedding/distributed/distributed_config.h>
 #include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/tables/lookup_statistics.h>
 #include <keel/layers/layer.h>
 #include <keel/layers/layer_types.h>
 
 namespace keel {
 
+class LookupCounter;
 class SparseCore;
 struct IdRows;
 
@@ -39,6 +41,9 @@ struct DistributedEmbeddingOptions {
   // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
   // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
+  // Counts the ids of all lookups, for lookup_statistics() and the notices of fit(). Costs a sort
+  // of each batch's ids and changes no result.
+  bool collect_statistics = false;
   std::string name = {};   // name of the layer; empty: chosen from its class
   bool trainable = true;   // false: its variables are not trained
   DTypePolicy dtype = {};  // policy of tables on the default device
@@ -112,6 +117,9 @@ class DistributedEmbeddingLayer final : public Layer,
 
   // Returns the features that the layer was created with.
   const Nest<keras_rs::FeatureConfig>& feature_configs() const { return options_.feature_configs; }
+  // Returns the layer's copy of the table that the feature with this path looks up. Throws
+  // ValueError for an unknown path.
+  std::shared_ptr<const keras_rs::TableConfig> table_of_feature(const std::string& path) const;
   // Returns the names of the tables in each stack of tables on sparse cores; empty without such
   // tables.
   std::vector<std::vector<std::string>> table_stacks() const;
@@ -126,7 +134,14 @@ class DistributedEmbeddingLayer final : public Layer,
   // positive, before any is replaced. Do not call it while replicas run.
   void set_id_limits(const std::map<std::string, IdLimits>& limits);
 
-  std::vector<std::string> training_notices() const override;  // dropped ids, and dynamic tables
+  // Returns the counts of all lookups by table name, of both placements and of the replicas of this
+  // process, since the layer was constructed. Ids beyond a limit or the length of a row are not
+  // looked up. Throws RuntimeError without the option collect_statistics. Predictions of serving
+  // plans are not counted.
+  std::map<std::string, LookupStatistics> lookup_statistics() const;
+
+  // Reports dropped ids, dynamic tables and, if they are collected, lookup_statistics().
+  std::vector<std::string> training_notices() const override;
 
   // Returns the values of all tables, and the slots of those on sparse cores.
   std::vector<StateEntry> state_entries() const override;
@@ -137,8 +152,7 @@ class DistributedEmbeddingLayer final : public Layer,
   Config get_config() const override;  // Returns the options, as keras_rs writes them.
   // Creates a layer from get_config().
   static std::shared_ptr<DistributedEmbeddingLayer> from_config(const Config& config);
-  // Adds the lookups to a serving plan if a table has dynamic ids and all are on the default
-  // device.
+  // Adds the lookups to a serving plan if all tables are float32 and on the default device.
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
 
  private:
@@ -158,12 +172,16 @@ class DistributedEmbeddingLayer final : public Layer,
   Tensor look_up_default(const Feature& feature, const Input& input) const;
   void check_spec(const Feature& feature, const TensorSpec& ids) const;
   IdRows rows_of(const Feature& feature, const Input& input) const;
-  void look_up_sparsecore(const std::vector<Input>& inputs, std::vector<Tensor>& out) const;
+  std::vector<IdRows> look_up_sparsecore(const std::vector<Input>& inputs,
+                                         std::vector<Tensor>& out) const;
+  void count_lookups(const std::vector<Input>& inputs,
+                     const std::vector<IdRows>& on_sparsecore) const;
 
   const Options options_;
-  std::vector<Table> tables_;                // in order of first use
-  std::vector<Feature> features_;            // in flattening order
-  std::unique_ptr<SparseCore> sparse_core_;  // null without tables on sparse cores
+  std::vector<Table> tables_;                      // in order of first use
+  std::vector<Feature> features_;                  // in flattening order
+  std::unique_ptr<SparseCore> sparse_core_;        // null without tables on sparse cores
+  std::unique_ptr<LookupCounter> lookup_counter_;  // set by collect_statistics
 };
 
 namespace layers {

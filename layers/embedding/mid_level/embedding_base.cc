@@ -45,6 +45,24 @@ const TableSet& EmbeddingBase::table_set() const { return host_tables_->tables()
 bool EmbeddingBase::built() const { return host_tables_->built(); }
 std::shared_ptr<TrackedTables> EmbeddingBase::tracked() const { return host_tables_; }
 
+void EmbeddingBase::set_collect_statistics(bool collect) {
+  count_lookups(collect);
+  collects_statistics_ = collect;
+}
+
+std::map<std::string, LookupStatistics> EmbeddingBase::lookup_statistics() const {
+  if (!collects_statistics_) {
+    throw RuntimeError(
+        "lookup_statistics: no statistics are collected; call "
+        "set_collect_statistics(true) before the lookups");
+  }
+  std::map<std::string, LookupStatistics> out;
+  for (size_t t = 0; t < table_set().tables.size(); ++t) {
+    out.emplace(table_set().tables[t].own->name, statistics(t));
+  }
+  return out;
+}
+
 DynamicTable EmbeddingBase::dynamic_table(const Table& table) const {
   const int found = find_dynamic(table_set(), table, "the object");
   if (!built()) throw RuntimeError("dynamic_table: the object is not built; call build first");

@@ -13,6 +13,7 @@
 
 #include <keel/autodiff/variable.h>
 #include <keel/layers/embedding/tables/dynamic_table.h>
+#include <keel/layers/embedding/tables/lookup_statistics.h>
 #include <keel/layers/embedding/tables/table_config.h>
 
 namespace keel {
@@ -47,6 +48,15 @@ class EmbeddingBase {
   // table with a vocabulary or of another object, and RuntimeError before the tables exist.
   DynamicTable dynamic_table(const Table& table) const;
 
+  // Counts the ids of later lookups if `collect` is true, for lookup_statistics(); the default is
+  // false. Counting costs a sort of each batch's ids and changes no result. Call it outside of
+  // steps. Throws RuntimeError for a TPUEmbedding in host mode, which has no lookups.
+  void set_collect_statistics(bool collect);
+  // Returns the counts of these lookups by table name. Call it outside of steps. With an engine,
+  // they are those of all processes, and the call is collective over them. Throws RuntimeError
+  // unless statistics are collected.
+  std::map<std::string, LookupStatistics> lookup_statistics() const;
+
   // Returns the tables for CheckpointItems::embeddings.
   virtual std::shared_ptr<TrackedTables> tracked() const;
   // Converts the object to what CheckpointItems::embeddings takes.
@@ -61,11 +71,15 @@ class EmbeddingBase {
 
   // Returns the access to a built table with dynamic ids.
   virtual DynamicTable::Access dynamic_access(int table) const;
+  // Turns the counts on or off, and returns those of a table.
+  virtual void count_lookups(bool count) = 0;
+  virtual LookupStatistics statistics(size_t table) const = 0;
   HostTables& host_tables() const { return *host_tables_; }  // the variables of the tables
 
  private:
   const Nest<FeatureConfig> feature_config_;
   const std::shared_ptr<HostTables> host_tables_;
+  bool collects_statistics_ = false;
 };
 
 // Looks up features in host variables.
@@ -99,6 +113,8 @@ class VariableEmbedding : public EmbeddingBase {
   // Takes the arguments of EmbeddingBase. `rules` selects how invalid ids are treated.
   VariableEmbedding(const char* caller, const Nest<FeatureConfig>& feature_config,
                     const EmbeddingOptimizer& optimizer, LookupRules rules);
+  void count_lookups(bool count) override;
+  LookupStatistics statistics(size_t table) const override;
 
  private:
   struct Lookups;  // the rules, counts and warnings of lookups

@@ -422,6 +422,14 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbedding::id_counts() const {
   return out;
 }
 
+void TPUEmbedding::count_lookups(bool count) {
+  accelerator("set_collect_statistics").session().set_counts_lookups(count);
+}
+
+LookupStatistics TPUEmbedding::statistics(size_t table) const {
+  return accelerator("lookup_statistics").session().statistics(table);
+}
+
 DynamicTable::Access TPUEmbedding::dynamic_access(int table) const {
   if (accelerator_ == nullptr) return EmbeddingBase::dynamic_access(table);
   return [tables = accelerator_->tables(), table](bool drain) -> distribute::KeyedTable& {

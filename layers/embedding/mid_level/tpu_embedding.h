@@ -134,6 +134,8 @@ class TPUEmbedding final : public EmbeddingBase {
 
  protected:
   DynamicTable::Access dynamic_access(int table) const override;
+  void count_lookups(bool count) override;
+  LookupStatistics statistics(size_t table) const override;
 
  private:
   class Accelerator;                                 // engine and queues; null in host mode

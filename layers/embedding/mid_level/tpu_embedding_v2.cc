@@ -346,6 +346,14 @@ std::map<std::string, IdStatistics> TPUEmbeddingV2::id_statistics() const {
   return out;
 }
 
+void TPUEmbeddingV2::count_lookups(bool count) {
+  accelerator_->session().set_counts_lookups(count);
+}
+
+LookupStatistics TPUEmbeddingV2::statistics(size_t table) const {
+  return accelerator_->session().statistics(table);
+}
+
 const SparseCoreEmbeddingConfig& TPUEmbeddingV2::sparse_core_embedding_config() const {
   return accelerator_->config();
 }

@@ -108,6 +108,10 @@ class TPUEmbeddingV2 final : public EmbeddingBase {
 
   std::shared_ptr<TrackedTables> tracked() const override;
 
+ protected:
+  void count_lookups(bool count) override;
+  LookupStatistics statistics(size_t table) const override;
+
  private:
   class Accelerator;
   std::unique_ptr<Accelerator> accelerator_;

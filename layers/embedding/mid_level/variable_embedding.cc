@@ -10,18 +10,21 @@
 namespace keel::tpu {
 
 struct VariableEmbedding::Lookups {
-  Lookups(LookupRules rules_of_lookups, size_t features)
-      : rules(rules_of_lookups), invalid_ids(features) {}
+  Lookups(LookupRules rules_of_lookups, size_t features, size_t tables)
+      : rules(rules_of_lookups), invalid_ids(features), counter(tables) {}
 
   const LookupRules rules;
   InvalidIdCounter invalid_ids;
+  LookupCounter counter;
+  std::atomic<bool> counts = false;
   std::atomic<bool> warned = false;
 };
 
 VariableEmbedding::VariableEmbedding(const char* caller, const Nest<FeatureConfig>& feature_config,
                                      const EmbeddingOptimizer& optimizer, LookupRules rules)
     : EmbeddingBase(caller, feature_config, optimizer, true),
-      lookups_(std::make_unique<Lookups>(rules, flatten_paths(feature_config).size())) {}
+      lookups_(std::make_unique<Lookups>(rules, flatten_paths(feature_config).size(),
+                                         table_set().tables.size())) {}
 
 VariableEmbedding::~VariableEmbedding() = default;
 
@@ -36,15 +39,24 @@ Tensors VariableEmbedding::embedding_lookup(const Tensors& features,
   const auto table_of = [this](const Table& table, const Tensor& rows) {
     return host_tables().parameters()[table_set().find(table)].read_rows(rows);
   };
-  Tensors found =
-      host_embedding_lookup(features, weights, feature_config(), table_of,
-                            {.rules = lookups_->rules,
-                             .counter = &lookups_->invalid_ids,
-                             .look_up_keys = [this](const Table& table, FeatureBags& bags) {
-                               return host_tables().keyed(table_set().find(table))->look_up(bags);
-                             }});
+  Tensors found = host_embedding_lookup(
+      features, weights, feature_config(), table_of,
+      {.rules = lookups_->rules,
+       .counter = &lookups_->invalid_ids,
+       .statistics = lookups_->counts ? &lookups_->counter : nullptr,
+       .table_index = [this](const Table& table) -> size_t { return table_set().find(table); },
+       .look_up_keys =
+           [this](const Table& table, FeatureBags& bags) {
+             return host_tables().keyed(table_set().find(table))->look_up(bags);
+           }});
   warn_once(features);
   return found;
+}
+
+void VariableEmbedding::count_lookups(bool count) { lookups_->counts = count; }
+
+LookupStatistics VariableEmbedding::statistics(size_t table) const {
+  return lookups_->counter.statistics(table);
 }
 
 void VariableEmbedding::warn_once(const Tensors& features) {

@@ -250,7 +250,7 @@ void SparseCore::apply_limits(std::vector<IdRows>& features) {
   }
 }
 
-std::vector<Tensor> SparseCore::look_up(std::vector<IdRows> features) {
+std::vector<Tensor> SparseCore::look_up(std::vector<IdRows>& features) {
   apply_limits(features);
   Tensors::Dict ids;
   Nest<std::optional<TensorLike>>::Dict weights;

@@ -43,8 +43,9 @@ class SparseCore {
   // that represents all of them.
   Variable build(const std::vector<RandomStream>& streams);
   // Looks up one replica's rows of ids, by feature; each gives [rows, embedding_dim]. Collective.
-  // Computing the gradient of the virtual variable updates the tables.
-  std::vector<Tensor> look_up(std::vector<IdRows> features);
+  // Computing the gradient of the virtual variable updates the tables. Removes the ids beyond the
+  // limits from `features` if they are dropped.
+  std::vector<Tensor> look_up(std::vector<IdRows>& features);
 
   // Returns the weights and then the slots of one table, "<table>/embeddings" and
   // "<table>/embeddings/<slot>", without padding. Empty before build().

@@ -155,13 +155,15 @@ EngineSession::Lookup EngineSession::lookup(const Batch& batch, bool training) {
   }
   // Count only after the lookup has succeeded.
   s.counter.add(batch.invalid_ids);
-  if (s.options.counts_lookups) s.lookup_counter.add(s.parts_of(batch));
+  if (s.counts_lookups) s.lookup_counter.add(s.parts_of(batch));
   auto ticket = std::make_shared<Ticket>(Ticket{
       .of_engine = std::move(found.ticket), .shapes = batch.shapes, .pools = std::move(pools)});
   return {.activations = std::move(found.values),
           .unpooled = batch.unpooled,
           .ticket = std::move(ticket)};
 }
+
+void EngineSession::set_counts_lookups(bool counts) { state_->counts_lookups = counts; }
 
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;

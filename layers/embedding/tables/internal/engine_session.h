@@ -127,7 +127,9 @@ class EngineSession {
   const Nest<FeatureConfig>& features() const;
   const std::vector<std::string>& paths() const;    // by feature
   IdCounts invalid_ids(size_t feature) const;       // over all processes; collective over them
-  LookupStatistics statistics(size_t table) const;  // likewise; requires counts_lookups
+  LookupStatistics statistics(size_t table) const;  // likewise; of lookups that were counted
+  // Changes EngineSessionOptions::counts_lookups for later lookups.
+  void set_counts_lookups(bool counts);
 
  private:
   struct State;

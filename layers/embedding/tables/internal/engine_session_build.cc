@@ -211,6 +211,7 @@ EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& 
                        .counter = InvalidIdCounter(flatten_paths(features).size()),
                        .lookup_counter = LookupCounter(tables.tables.size()),
                        .warned = std::vector<std::atomic<bool>>(flatten_paths(features).size())}) {
+  state_->counts_lookups = state_->options.counts_lookups;
   state_->prefetched.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
     if (entry.own->trainable && !entry.own->optimizer) {

@@ -39,6 +39,7 @@ struct EngineSession::State {
   const std::vector<std::string> paths;      // by feature
   InvalidIdCounter counter;
   LookupCounter lookup_counter;
+  std::atomic<bool> counts_lookups = false;
   std::vector<std::atomic<bool>> warned;              // by feature: a missing gradient was reported
   std::vector<PrefetchQueue<Batch>> prefetched = {};  // by local replica
   std::string record = {};

@@ -11,6 +11,7 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
+#include "tests/layers/embedding/distributed/distributed_testing.h"
 #include "tests/support/errors.h"
 #include "tests/support/layer_contract.h"
 #include "tests/support/tensors.h"
@@ -18,6 +19,9 @@
 namespace keel::distributed_embedding_test {
 
 using distribute::TPUStrategy;
+using distributed_testing::counting;
+using distributed_testing::feature;
+using distributed_testing::small_table;
 using keras_rs::make_table;
 using layers::DistributedEmbedding;
 using testing::HasSubstr;
@@ -32,33 +36,6 @@ using Features = Nest<keras_rs::FeatureConfig>;
 using Values = std::vector<float>;
 using Rows = std::vector<std::vector<int64_t>>;
 using Weights = Nest<std::optional<TensorLike>>;
-
-keras_rs::Table small_table(const std::string& name, const std::string& combiner = "sum",
-                            const std::string& placement = "auto") {
-  return make_table({.name = name,
-                     .vocabulary_size = 8,
-                     .embedding_dim = 2,
-                     .optimizer = "sgd",
-                     .combiner = combiner,
-                     .placement = placement});
-}
-
-keras_rs::FeatureConfig feature(const keras_rs::Table& table, const Shape& input_shape) {
-  return {.name = "feature",
-          .table = table,
-          .input_shape = input_shape,
-          .output_shape = {input_shape[0], table->embedding_dim}};
-}
-
-// Row i is [i, 10 i].
-Tensor counting() {
-  Values values;
-  for (int i = 0; i < 8; ++i) {
-    values.push_back(static_cast<float>(i));
-    values.push_back(static_cast<float>(10 * i));
-  }
-  return Tensor::from(values, {8, 2});
-}
 
 // Looks up ids in counting() with the current placement, in the only replica of `strategy`.
 Values look_up(distribute::Strategy& strategy, const std::string& combiner, const Shape& input,
@@ -184,61 +161,6 @@ TEST(SpecRowsI, I07_FeaturesOfOneTableShareASublayer) {
   EXPECT_EQ(layer->sublayers().size(), 1U);
   EXPECT_EQ(layer->trainable_variables().size(), 1U);
   EXPECT_EQ(values_of(out["a"]), values_of(out["c"]));
-}
-
-TEST(SpecRowsI, I08_ConfigsListTablesOnceAndFeaturesByTheirPosition) {
-  const auto table = small_table("items", "mean");
-  const DistributedEmbedding layer(
-      {.feature_configs = Features({{"a", feature(table, {2})}, {"b", feature(table, {2, 3})}}),
-       .name = "embedding"});
-  const Config config = layers::serialize(*layer);
-  EXPECT_EQ(config["config"]["tables"].items().size(), 1U);
-  for (const char* key : {"a", "b"}) {
-    EXPECT_EQ(config["config"]["feature_configs"][key]["table"], Config(0));
-  }
-  const auto copy = layers::deserialize(parse_json(to_json(config)));
-  auto& again = dynamic_cast<DistributedEmbeddingLayer&>(*copy);
-  EXPECT_EQ(again.feature_configs()["a"].leaf().table, again.feature_configs()["b"].leaf().table);
-  const Tensors x({{"a", TensorLike(Tensor::from<int64_t>({1, 2}, {2}))},
-                   {"b", TensorLike(Tensor::from<int64_t>({1, 2, 3, 4, 5, 6}, {2, 3}))}});
-  const Tensors expected = layer(x);
-  again.build(specs_of(x));
-  again.set_embedding_tables(layer->get_embedding_tables());
-  const Tensors received = again(x);
-  EXPECT_EQ(values_of(received["a"]), values_of(expected["a"]));
-  EXPECT_EQ(values_of(received["b"]), values_of(expected["b"]));
-}
-
-TEST(SpecRowsI, I09_TablesAreReadByNameWithoutPadding) {
-  const auto read = [](distribute::Strategy& strategy) {
-    set_random_seed(4);
-    const auto scope = strategy.scope();
-    const auto users = make_table({.name = "users", .vocabulary_size = 5, .embedding_dim = 3});
-    const auto items = make_table({.name = "items", .vocabulary_size = 9, .embedding_dim = 2});
-    items->optimizer = users->optimizer;
-    const DistributedEmbedding layer(
-        {.feature_configs = Features({{"u", feature(users, {4})}, {"v", feature(items, {4})}})});
-    EXPECT_THROW(layer->get_embedding_tables(), RuntimeError);
-    EXPECT_THROW(layer->set_embedding_tables({}), RuntimeError);
-    const TensorSpec ids = {.shape = {4}, .dtype = DType::kInt64};
-    layer->build(Specs({{"u", ids}, {"v", ids}}));
-    return layer->get_embedding_tables();
-  };
-  distribute::CPUStrategy cpu;
-  TPUStrategy tpu({.num_cores = 4});
-  const auto on_device = read(cpu), on_sparse_cores = read(tpu);
-  ASSERT_EQ(on_device.size(), 2U);
-  EXPECT_EQ(on_device.at("users").shape(), Shape({5, 3}));
-  EXPECT_EQ(on_device.at("items").shape(), Shape({9, 2}));
-  for (const auto& [name, values] : on_device) {
-    EXPECT_EQ(on_sparse_cores.at(name).to_vector<float>(), values.to_vector<float>()) << name;
-  }
-}
-
-TEST(SpecRowsI, I10_UpdateStatsIsRejectedWithoutSparseCores) {
-  EXPECT_THROW(DistributedEmbedding(
-                   {.feature_configs = feature(small_table("items"), {2}), .update_stats = true}),
-               ValueError);
 }
 
 TEST(DistributedEmbeddingTest, DefaultsMatchKeras) {
@@ -493,31 +415,6 @@ TEST(DistributedEmbeddingTest, ErrorsOfSparseCoresNameTheLayer) {
                ValueError);
 }
 
-TEST(DistributedEmbeddingTest, SettingTablesIsAllOrNothing) {
-  const auto a = small_table("a"), b = small_table("b");
-  const DistributedEmbedding layer(
-      {.feature_configs = Features::list({feature(a, {2}), feature(b, {2})})});
-  const Tensor ids = Tensor::zeros({2}, DType::kInt64);
-  layer(Tensors::list({ids, ids}));
-  const Values before = layer->get_embedding_tables().at("a").to_vector<float>();
-  EXPECT_THROW(layer->set_embedding_tables({{"a", counting()}, {"c", counting()}}), ValueError);
-  EXPECT_THROW(layer->set_embedding_tables({{"a", counting()}, {"b", Tensor::zeros({8, 3})}}),
-               ValueError);
-  EXPECT_EQ(layer->get_embedding_tables().at("a").to_vector<float>(), before);
-  layer->set_embedding_tables({{"a", counting()}});
-  EXPECT_EQ(layer->get_embedding_tables().at("a").to_vector<float>(),
-            counting().to_vector<float>());
-}
-
-TEST(DistributedEmbeddingTest, TablesReadAreCopies) {
-  const DistributedEmbedding layer({.feature_configs = feature(small_table("items"), {2})});
-  layer(Tensor::zeros({2}, DType::kInt64));
-  layer->set_embedding_tables({{"items", counting()}});
-  const auto before = layer->get_embedding_tables();
-  layer->set_embedding_tables({{"items", Tensor::zeros({8, 2})}});
-  EXPECT_EQ(before.at("items").to_vector<float>(), counting().to_vector<float>());
-}
-
 TEST(DistributedEmbeddingTest, TablesOnSparseCoresNeedTheirStrategy) {
   const auto table = small_table("items");
   TPUStrategy tpu({.num_cores = 2});
@@ -541,90 +438,6 @@ TEST(DistributedEmbeddingTest, AStrategyHasTheTablesOfOneLayer) {
   const DistributedEmbedding elsewhere(
       {.feature_configs = feature(small_table("c", "sum", "default_device"), {4})});
   EXPECT_NO_THROW(elsewhere->build(specs));
-}
-
-TEST(DistributedEmbeddingTest, IdsBeyondLimitsAreErrorsOrCounted) {
-  TPUStrategy tpu({.num_cores = 2});
-  const auto scope = tpu.scope();
-  const Tensor ids = Tensor::from<int64_t>({2, 4, 6, 1}, {1, 4});
-  for (const IdLimitPolicy policy :
-       {IdLimitPolicy::kUnlimited, IdLimitPolicy::kError, IdLimitPolicy::kDrop}) {
-    const auto table = small_table("items");
-    table->max_ids_per_partition = 2;
-    const DistributedEmbedding layer(
-        {.feature_configs = feature(table, {2, 4}), .id_limit_policy = policy});
-    layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
-    layer->set_embedding_tables({{"items", counting()}});
-    const auto run = [&] { return values_of(tpu.run([&] { return Tensors(layer(ids)); })[1]); };
-    if (policy == IdLimitPolicy::kError) {
-      EXPECT_THAT(message_of(run), HasSubstr("max_ids_per_partition"));
-      continue;
-    }
-    const bool drops = policy == IdLimitPolicy::kDrop;
-    EXPECT_EQ(run(), drops ? (Values{7, 70}) : (Values{13, 130}));
-    const IdStatistics statistics = layer->id_statistics().at("items");
-    EXPECT_EQ(statistics.dropped_ids, drops ? 2 : 0) << "one in each replica";
-    EXPECT_EQ(statistics.max_ids_per_partition, drops ? 3 : 0);
-    ASSERT_EQ(layer->training_notices().size(), drops ? 1U : 0U);
-    if (drops) {
-      EXPECT_THAT(layer->training_notices()[0], HasSubstr("2 ids of table 'items'"));
-    }
-  }
-}
-
-// Partition 0 gets the ids 2, 4 and 6, and the second batch adds one of them twice.
-TEST(DistributedEmbeddingTest, WithUpdateStatsLimitsGrowToTheDemand) {
-  TPUStrategy tpu({.num_cores = 2});
-  const auto scope = tpu.scope();
-  for (const IdLimitPolicy policy :
-       {IdLimitPolicy::kUnlimited, IdLimitPolicy::kError, IdLimitPolicy::kDrop}) {
-    const auto table = small_table("items");
-    table->max_ids_per_partition = 2;
-    table->max_unique_ids_per_partition = 1;
-    const DistributedEmbedding layer({.feature_configs = feature(table, {2, 4}),
-                                      .update_stats = true,
-                                      .id_limit_policy = policy});
-    layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
-    layer->set_embedding_tables({{"items", counting()}});
-    const auto run = [&](const std::vector<int64_t>& ids) {
-      return values_of(tpu.run([&] { return Tensors(layer(Tensor::from(ids, {1, 4}))); })[1]);
-    };
-    EXPECT_EQ(run({2, 4, 6, 1}), (Values{13, 130}));
-    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{3, 3}));
-    run({2, 2, 4, 4});
-    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{4, 3}));
-    EXPECT_EQ(layer->id_statistics().at("items").dropped_ids, 0);
-    EXPECT_EQ(layer->id_statistics().at("items").max_ids_per_partition, 4);
-    EXPECT_TRUE(layer->get_config()["update_stats"].boolean());
-    layer->set_id_limits({{"items", {50, 40}}, {"unknown", {1, 1}}});
-    run({2, 4, 6, 1});
-    EXPECT_EQ(layer->id_limits().at("items"), (IdLimits{50, 40}));
-    EXPECT_THROW(layer->set_id_limits({{"items", {0, 1}}}), ValueError);
-  }
-}
-
-TEST(DistributedEmbeddingTest, LimitsOfAnEarlierRunReplaceThoseOfTheConfig) {
-  TPUStrategy tpu({.num_cores = 2});
-  const auto scope = tpu.scope();
-  const auto table = small_table("items");
-  table->max_ids_per_partition = 1;
-  const DistributedEmbedding layer(
-      {.feature_configs = feature(table, {2, 4}), .id_limit_policy = IdLimitPolicy::kError});
-  layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
-  const Tensor ids = Tensor::from<int64_t>({2, 4, 6, 1}, {1, 4});
-  const auto run = [&] { return tpu.run([&] { return Tensors(layer(ids)); })[1]; };
-  EXPECT_THROW(run(), ValueError);
-  layer->set_id_limits({{"items", {3, 3}}});
-  EXPECT_NO_THROW(run());
-}
-
-TEST(DistributedEmbeddingTest, LaterChangesOfConfigsDoNotReachTheLayer) {
-  const auto table = small_table("items", "sum");
-  const DistributedEmbedding layer({.feature_configs = feature(table, {1, 2}), .name = "e"});
-  const std::string before = to_json(layer->get_config());
-  table->combiner = "mean";
-  table->name = "other";
-  EXPECT_EQ(to_json(layer->get_config()), before);
 }
 
 TEST(SpecRowsI, MeetsTheContractOfLayers) {
