@@ -1,7 +1,8 @@
 #include <keel/distribute/dynamic/internal/key_directory.h>
 
 #include <algorithm>
-#include <optional>
+#include <cmath>
+#include <new>
 #include <utility>
 
 #include <keel/framework/base/errors.h>
@@ -36,6 +37,7 @@ uint32_t KeyDirectory<Key>::add(const Key& key, uint64_t hash, const KeyUse& use
     if (next_free != kNone) records_.prefetch(next_free);
   }
   ++size_;
+  if (!leaving_.empty()) clean(kCleanedByAdd);
   return position;
 }
 
@@ -69,23 +71,49 @@ void KeyDirectory<Key>::append(std::span<const Key> keys, std::span<const uint64
 }
 
 template <class Key>
-void KeyDirectory<Key>::remove(uint32_t position) {
+void KeyDirectory<Key>::release(uint32_t position) {
   index_.erase(key_hash(records_.key(position)), position, indexed());
   records_.release(position, first_free_);
   first_free_ = position;
+}
+
+template <class Key>
+void KeyDirectory<Key>::remove(uint32_t position) {
+  release(position);
   --size_;
 }
 
 template <class Key>
 void KeyDirectory<Key>::remove_all(std::span<const uint32_t> positions) {
-  constexpr size_t kSlotsAhead = 16, kRecordsAhead = 32;
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (i + kRecordsAhead < positions.size()) records_.prefetch(positions[i + kRecordsAhead]);
-    if (i + kSlotsAhead < positions.size()) {
-      index_.prefetch(key_hash(records_.key(positions[i + kSlotsAhead])));
-    }
-    remove(positions[i]);
+  try {
+    leaving_.insert(leaving_.end(), positions.begin(), positions.end());
+  } catch (const std::bad_alloc&) {
+    for (const uint32_t position : positions) remove(position);
+    return;
   }
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kAhead < positions.size()) records_.prefetch(positions[i + kAhead]);
+    records_.leave(positions[i]);
+  }
+  size_ -= std::ssize(positions);
+  clean(kCleanedAtFirst);
+}
+
+template <class Key>
+void KeyDirectory<Key>::clean(size_t keys) {
+  constexpr size_t kSlotsAhead = 16, kRecordsAhead = 32;
+  for (size_t n = 0; n < keys && cleaned_ < leaving_.size(); ++n, ++cleaned_) {
+    const size_t more = leaving_.size() - cleaned_;
+    if (more > kRecordsAhead) records_.prefetch(leaving_[cleaned_ + kRecordsAhead]);
+    if (more > kSlotsAhead) {
+      index_.prefetch(key_hash(records_.key(leaving_[cleaned_ + kSlotsAhead])));
+    }
+    release(leaving_[cleaned_]);
+  }
+  if (cleaned_ < leaving_.size()) return;
+  leaving_.clear();
+  cleaned_ = 0;
 }
 
 template <class Key>
@@ -93,6 +121,8 @@ void KeyDirectory<Key>::clear() {
   index_.clear();
   records_.clear();
   expiry_.clear();
+  leaving_ = {};
+  cleaned_ = 0;
   first_free_ = kNone;
   size_ = limit_ = 0;
 }
@@ -133,37 +163,57 @@ bool KeyDirectory<Key>::is_before(const Candidate& a, const Candidate& b) const 
   return key(a.position) < key(b.position);  // read only if count and time are equal
 }
 
-// Keeps up to 2 n candidates. Whenever there are so many, the n lowest of them remain, and the
-// highest of these bounds the candidates that follow.
+template <class Key>
+[[gnu::always_inline]] inline auto KeyDirectory<Key>::candidate(int64_t position,
+                                                                KeyRank rank) const -> Candidate {
+  const KeyUse of = use(position);
+  const auto at = static_cast<uint32_t>(position);
+  return rank == KeyRank::kLastThenCount
+             ? Candidate{.first = of.last, .second = of.count, .position = at}
+             : Candidate{.first = of.count, .second = of.last, .position = at};
+}
+
+// Estimates, by a sample of the keys, a key above the `n` lowest ones and below most others.
+template <class Key>
+auto KeyDirectory<Key>::bound_of_lowest(int64_t n, KeyRank rank) const -> std::optional<Candidate> {
+  constexpr int64_t kSample = 16'384;
+  constexpr double kDeviations = 6;  // so that hardly any estimate is too low
+  std::vector<Candidate> sample;
+  const int64_t stride = std::max<int64_t>(1, limit_ / kSample);
+  for (int64_t i = 0; i < limit_; i += stride) {
+    if (holds(i)) sample.push_back(candidate(i, rank));
+  }
+  const double share = static_cast<double>(n) / static_cast<double>(size_);
+  const auto total = static_cast<double>(sample.size());
+  const auto above =
+      static_cast<int64_t>(share * total + kDeviations * std::sqrt(share * total) + kDeviations);
+  if (above >= std::ssize(sample)) return std::nullopt;
+  std::ranges::nth_element(sample, sample.begin() + above,
+                           [this](const auto& a, const auto& b) { return is_before(a, b); });
+  return sample[above];
+}
+
 template <class Key>
 auto KeyDirectory<Key>::select_lowest(int64_t n, KeyRank rank) const -> std::vector<Candidate> {
-  constexpr int64_t kFewest = 1024;
   n = std::clamp<int64_t>(n, 0, size_);
+  if (n == 0) return {};
   std::vector<Candidate> out;
-  if (n == 0) return out;
-  const int64_t most = std::max(2 * n, kFewest);
-  out.reserve(std::min(most, size_));
-  const auto keep_lowest = [&] {
-    std::ranges::nth_element(out, out.begin() + (n - 1),
-                             [this](const auto& a, const auto& b) { return is_before(a, b); });
-    out.resize(n);
-  };
-  std::optional<Candidate> bound;
-  for (int64_t i = 0; i < limit_; ++i) {
-    if (!holds(i)) continue;
-    const KeyUse of = use(i);
-    const auto position = static_cast<uint32_t>(i);
-    const Candidate candidate =
-        rank == KeyRank::kLastThenCount
-            ? Candidate{.first = of.last, .second = of.count, .position = position}
-            : Candidate{.first = of.count, .second = of.last, .position = position};
-    if (bound && !is_before(candidate, *bound)) continue;
-    out.push_back(candidate);
-    if (std::ssize(out) < most) continue;
-    keep_lowest();
-    bound = out[n - 1];
+  std::optional<Candidate> bound = bound_of_lowest(n, rank);
+  for (;; bound.reset(), out.clear()) {
+    for (int64_t i = 0; i < limit_; ++i) {
+      if (!holds(i)) continue;
+      const Candidate of = candidate(i, rank);
+      // Most keys are far above the bound.
+      if (bound && (of.first > bound->first || !is_before(of, *bound))) continue;
+      out.push_back(of);
+    }
+    if (std::ssize(out) >= n) break;  // else the estimate was too low
   }
-  if (std::ssize(out) > n) keep_lowest();
+  if (std::ssize(out) == n) return out;
+  const auto before = [this](const auto& a, const auto& b) { return is_before(a, b); };
+  std::vector<Candidate> ordered = out;
+  std::ranges::nth_element(ordered, ordered.begin() + n, before);
+  std::erase_if(out, [&](const Candidate& of) { return !is_before(of, ordered[n]); });
   return out;
 }
 

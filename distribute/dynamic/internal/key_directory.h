@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -37,7 +38,12 @@ bool is_lower(KeyRank rank, const RankedKey<Key>& a, const RankedKey<Key>& b) {
 }
 
 // Key is int64_t or std::string. Keys have positions 0, 1, 2, ... A removed key's position is used
-// again before a new one. Any number of threads may read while no thread changes the directory.
+// again before a new one.
+//
+// Keys that are removed together leave at once for all functions, but the index and the records of
+// most of them are cleaned later: each key that is added cleans some, so that no single step does
+// the work of a large eviction. Any number of threads may read while no thread changes the
+// directory.
 template <class Key>
 class KeyDirectory {
  public:
@@ -47,7 +53,7 @@ class KeyDirectory {
   int64_t limit() const { return limit_; }  // all positions are below
   // Returns the position of a key, or kNone.
   uint32_t find(const Key& key, uint64_t hash) const {
-    return index_.find(hash, [&](uint32_t position) { return records_.key(position) == key; });
+    return index_.find(hash, [&](uint32_t position) { return is_key(position, key); });
   }
   uint32_t find(const Key& key) const { return find(key, key_hash(key)); }
   // Finds many keys: calls fn(i, position) for i = 0, 1, ... n - 1, where position may be kNone.
@@ -67,7 +73,7 @@ class KeyDirectory {
     for (size_t i = 0; i < n; ++i) {
       uint32_t position = candidates[i % kRecordsAhead];
       // The first candidate has another key if a part of the hashes is equal.
-      if (position != kNone && !(records_.key(position) == key_at(i))) {
+      if (position != kNone && !is_key(position, key_at(i))) {
         position = find(key_at(i), hash_at(i));
       }
       if (i + kSlotsAhead < n) index_.prefetch(hash_at(i + kSlotsAhead));
@@ -111,9 +117,11 @@ class KeyDirectory {
   void prefetch_add(uint64_t hash) const { index_.prefetch(hash); }
   // Returns the position that the next key will have.
   int64_t next_position() const { return first_free_ == kNone ? limit_ : int64_t{first_free_}; }
-  // Remove the keys at positions. Never throw.
+  // Remove the keys at positions. Never throw. After remove_all(), the removed keys are still stored
+  // until so many have been added, or forget_removed() is called.
   void remove(uint32_t position);
   void remove_all(std::span<const uint32_t> positions);
+  void forget_removed() { clean(leaving_.size()); }
   void clear();
   // Halves all counts, rounding down.
   void halve_counts();
@@ -125,8 +133,7 @@ class KeyDirectory {
   // Sorts positions in ascending order of keys.
   void sort(std::span<uint32_t> positions) const;
   // Return the positions of the `n` lowest keys in the order of `rank`: in ascending order, or in
-  // no particular order. They read the records once, in the order of memory, and allocate memory
-  // in proportion to n.
+  // the order of positions. They read the records once, in the order of memory.
   std::vector<uint32_t> lowest(int64_t n, KeyRank rank) const;
   std::vector<uint32_t> lowest_unordered(int64_t n, KeyRank rank) const;
 
@@ -137,11 +144,25 @@ class KeyDirectory {
   }
 
   // Returns the bytes of memory, without those of strings.
-  int64_t bytes() const { return index_.bytes() + records_.bytes() + expiry_.bytes(); }
+  int64_t bytes() const {
+    return index_.bytes() + records_.bytes() + expiry_.bytes() +
+           static_cast<int64_t>(leaving_.capacity() * sizeof(uint32_t));
+  }
   // Returns the share of used slots of the index.
   double load() const { return index_.load(); }
 
  private:
+  // The number of keys that are cleaned when keys are removed together, and when a key is added.
+  // Positions become free faster than they are used.
+  static constexpr size_t kCleanedAtFirst = 256, kCleanedByAdd = 2;
+
+  bool is_key(uint32_t position, const Key& key) const {
+    return records_.key(position) == key && records_.holds(position);
+  }
+  // Removes keys that are leaving from the index, and makes their positions free.
+  void clean(size_t keys);
+  void release(uint32_t position);
+
   // The keys as the index reads them.
   struct IndexedKeys {
     const KeyRecords<Key>& records;
@@ -155,6 +176,8 @@ class KeyDirectory {
     uint32_t position = 0;
   };
   bool is_before(const Candidate& a, const Candidate& b) const;
+  inline Candidate candidate(int64_t position, KeyRank rank) const;
+  std::optional<Candidate> bound_of_lowest(int64_t n, KeyRank rank) const;
   std::vector<Candidate> select_lowest(int64_t n, KeyRank rank) const;
 
   KeyIndex index_;
@@ -162,6 +185,9 @@ class KeyDirectory {
   // A list of the positions without a key, below limit_; the last one removed is the first.
   uint32_t first_free_ = kNone;
   int64_t size_ = 0, limit_ = 0;
+  // The positions of keys that are leaving begin at cleaned_.
+  std::vector<uint32_t> leaving_;
+  size_t cleaned_ = 0;
   bool tracks_expiry_ = false;
   ExpiryQueue expiry_;
 };

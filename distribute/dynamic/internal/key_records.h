@@ -3,6 +3,8 @@
 // The times of most tables differ by less than 2^24 (births) and 2^32 (last occurrences). They are
 // therefore stored relative to a base; the record of an int64 key has 19 bytes. If times are
 // further apart, they move to an array of whole numbers.
+//
+// A position is free, has a key, or is leaving: its key has been removed, but is still stored.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +41,9 @@ class KeyRecords {
   using KeyResult = std::conditional_t<std::is_same_v<Key, int64_t>, int64_t, const Key&>;
 
   KeyResult key(int64_t position) const { return records_[position].key; }
-  bool holds(int64_t position) const { return records_[position].use.last != kFree; }
-  KeyUse use(int64_t position) const {
+  bool holds(int64_t position) const { return records_[position].use.last < kLeaving; }
+  // Inline also where its caller is large: selections call it for all keys.
+  [[gnu::always_inline]] KeyUse use(int64_t position) const {
     const Use& use = records_[position].use;
     if (is_wide_) {
       const Times& times = times_[position];
@@ -69,6 +72,8 @@ class KeyRecords {
 
   // Sets a free position, which must be below limit(), to a key. The functions below never throw.
   void assign(int64_t position, Key key) { records_[position].key = std::move(key); }
+  // Removes the key at a position, which keeps it until release(). Its count and times are lost.
+  void leave(int64_t position) { records_[position].use.last = kLeaving; }
   // Makes a position free. free_link() then returns `link`.
   void release(int64_t position, uint32_t link) {
     records_[position].key = Key();
@@ -91,13 +96,14 @@ class KeyRecords {
   int64_t bytes() const { return records_.bytes() + times_.bytes(); }
 
  private:
-  static constexpr uint32_t kFree = 0xffffffff;  // in place of a time: the position has no key
-  static constexpr int64_t kMostBorn = (int64_t{1} << 24) - 1, kMostLast = int64_t{kFree} - 1;
+  // In place of a time: the position has no key.
+  static constexpr uint32_t kFree = 0xffffffff, kLeaving = kFree - 1;
+  static constexpr int64_t kMostBorn = (int64_t{1} << 24) - 1, kMostLast = int64_t{kLeaving} - 1;
   static constexpr int64_t kBaseMargin = int64_t{1} << 22;
 
   struct [[gnu::packed]] Use {
     uint32_t count;
-    uint32_t last;  // relative to base_; kFree if there is no key
+    uint32_t last;  // relative to base_, or kFree or kLeaving
     uint8_t born[3];
   };
   struct [[gnu::packed]] PackedRecord {

@@ -268,6 +268,7 @@ void KeyedTableOf<Key>::erase(const Tensor& keys) {
     if (position != KeyIndex::kNone) positions.push_back(position);
   }
   remove(positions, EvictionReason::kErased, statistics_.erased);
+  directory_.forget_removed();
   refresh_size();
   version_ = next_version();
   const auto overwrite = [&] {
@@ -301,6 +302,7 @@ int64_t KeyedTableOf<Key>::prune(const PruneOptions& options) {
   if (options.max_rows >= 0) {
     remove_lowest(options.max_rows, EvictionReason::kPruned, &DynamicTableStatistics::pruned);
   }
+  directory_.forget_removed();
   refresh_size();
   version_ = next_version();
   const int64_t removed = sum_of_all(before - directory_.size());

@@ -128,6 +128,46 @@ TEST(KeyDirectoryTest, EqualsAMapInARandomSequenceOfOperations) {
   EXPECT_EQ(keys_at(directory, directory.sorted()), keys);
 }
 
+TEST(KeyDirectoryTest, EqualsAMapIfManyKeysAreRemovedTogether) {
+  KeyDirectory<int64_t> directory;
+  directory.track_expiry();
+  std::map<int64_t, int64_t> expected;  // times
+  std::mt19937_64 random(9);
+  int64_t most = 0;
+  for (int64_t step = 0; step < 40'000; ++step) {
+    // Later times need wide numbers.
+    const int64_t now = step < 30'000 ? step : step << 20U;
+    const auto key = static_cast<int64_t>(random() % 6'000);
+    const uint32_t position = directory.find(key);
+    ASSERT_EQ(position != KeyIndex::kNone, expected.contains(key));
+    if (position == KeyIndex::kNone) {
+      const int64_t next = directory.next_position();
+      ASSERT_EQ(directory.add(key, {.last = now, .born = now}), next);
+    } else {
+      directory.add_use(position, 1, now);
+    }
+    expected[key] = now;
+    most = std::max(most, directory.size());
+    // Some of the keys occur again while they are still stored.
+    if (directory.size() >= 3'000 || step % 7'000 == 6'999) {
+      const std::vector<uint32_t> lowest =
+          step % 2 == 0 ? directory.lowest_unordered(1'500, KeyRank::kLastThenCount)
+                        : directory.take_expired(now - 2'000);
+      for (const uint32_t removed : lowest) ASSERT_EQ(expected.erase(directory.key(removed)), 1U);
+      directory.remove_all(lowest);
+    }
+    ASSERT_EQ(directory.size(), std::ssize(expected));
+    if (step % 1'000 != 0) continue;
+    std::vector<int64_t> keys;
+    for (const auto& [of, time] : expected) {
+      keys.push_back(of);
+      ASSERT_EQ(directory.use(directory.find(of)).last, time);
+    }
+    ASSERT_EQ(keys_at(directory, directory.sorted()), keys);
+  }
+  EXPECT_EQ(directory.limit(), most);
+}
+
 TEST(KeyDirectoryTest, D051KeysWithEqualHashesAreTwoKeys) {
   KeyDirectory<std::string> directory;
   constexpr uint64_t kHash = 0x1234567890abcdef;
