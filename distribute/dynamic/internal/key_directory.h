@@ -117,8 +117,8 @@ class KeyDirectory {
   void prefetch_add(uint64_t hash) const { index_.prefetch(hash); }
   // Returns the position that the next key will have.
   int64_t next_position() const { return first_free_ == kNone ? limit_ : int64_t{first_free_}; }
-  // Remove the keys at positions. Never throw. After remove_all(), the removed keys are still stored
-  // until so many have been added, or forget_removed() is called.
+  // Remove the keys at positions. Never throw. After remove_all(), the removed keys are still
+  // stored until so many have been added, or forget_removed() is called.
   void remove(uint32_t position);
   void remove_all(std::span<const uint32_t> positions);
   void forget_removed() { clean(leaving_.size()); }
