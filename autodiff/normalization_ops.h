@@ -29,9 +29,9 @@ struct Normalized {
 // with the mean m and the variance v over the steps and the width of each group of a sample; with
 // m = 0 in this formula unless `subtract_mean`. gamma and beta are [groups * width], or empty
 // handles for ones and zeros. The moments of an empty group are 0. The gradients of x, gamma and
-// beta are those through m and v as well. The bits do not depend on the number of workers. Takes
-// float32 and float64; throws TypeError for other or different dtypes and ValueError for shapes
-// that do not match.
+// beta are those through m and v as well; that of v ignores the max with 0. The bits do not depend
+// on the number of workers. Takes float32 and float64; throws TypeError for other or different
+// dtypes and ValueError for shapes that do not match.
 Normalized normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const NormalizeOptions& options = {});
 

@@ -149,6 +149,11 @@ class Normalize final : public Op {
   Retain retain() const override { return {.outputs = 6}; }
 
  private:
+  // Returns max(x, 0) with the gradient of x, as NormalizeGradient has it.
+  static Tensor max_with_0(const Tensor& x) {
+    const Tensor added = ops::clip_by_value(-x, 0, std::numeric_limits<double>::infinity());
+    return x + ops::stop_gradient(added);
+  }
   // Computes y with separate ops.
   Tensor composed(const std::vector<Tensor>& in) const {
     const Tensor& x = in[0];
@@ -161,8 +166,7 @@ class Normalize final : public Op {
       centered = x - mean;
       variance = options_.moments == Moments::kCentered
                      ? ops::mean(ops::square(centered), axes, true)
-                     : ops::clip_by_value(ops::mean(ops::square(x), axes, true) - ops::square(mean),
-                                          0, std::numeric_limits<double>::infinity());
+                     : max_with_0(ops::mean(ops::square(x), axes, true) - ops::square(mean));
     }
     const Shape weight = {x.dim(2), x.dim(3)};
     Tensor y = (options_.subtract_mean ? centered : x) * ops::rsqrt(variance + options_.epsilon);

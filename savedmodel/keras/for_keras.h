@@ -31,10 +31,10 @@ namespace keel {
 //   IntegerLookup or StringLookup followed by an Embedding. The vocabulary is the ids in ascending
 //   order, without those below `min_count`; the first rows of the Embedding are the fallback rows,
 //   or a row of zeros. Keras needs TensorFlow for these layers.
-// - A feature of DistributedEmbedding, of a table of either placement, becomes the same layers;
-// dense
-//   ids [batch, n] are pooled by a GlobalAveragePooling1D. Padded ids have the length n of the
-//   feature's input_shape [batch, n], if it is known: longer rows must be cut off before.
+// - A feature of DistributedEmbedding, of a table of either placement, becomes the same layers.
+//   Dense ids [batch, n] are pooled by a GlobalAveragePooling1D. Padded ids have the length n of
+//   the feature's input_shape [batch, n], if it is known: longer rows must be cut off before. Ids
+//   that sparse cores would drop beyond a limit are looked up.
 // - DotInteraction becomes one Dot per vector, with all vectors before it. FeatureCross becomes
 //   Dense, Multiply and Add. Their sums may round differently.
 //
@@ -45,9 +45,8 @@ namespace keel {
 // - ValueError, naming the feature and the reason, for a table with dynamic ids that is empty, has
 //   string ids and hashed(k) with k > 1 (Keras uses another hash), or leaves out ids
 //   (NotAdmitted::ignore()) under combiner mean or sqrtn of pooled features;
-// - ValueError, naming the feature, for weights of dense ids of DistributedEmbedding and
-// EmbedReduce,
-//   weights of another layout than the ids, and tables that are not float32;
+// - ValueError, naming the feature, for weights of dense ids of DistributedEmbedding and of
+//   EmbedReduce, weights of another layout than the ids, and tables that are not float32;
 // - ValueError, naming the layer, for other layers that Keras does not have, and for any such layer
 //   in a model or layer that is not functional;
 // - RuntimeError if the model has no weights yet, or inside a replica.

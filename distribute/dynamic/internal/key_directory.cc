@@ -173,9 +173,11 @@ template <class Key>
              : Candidate{.first = of.count, .second = of.last, .position = at};
 }
 
-// Estimates, by a sample of the keys, a key above the `n` lowest ones and below most others.
+// Estimates, by a sample of the keys, a key above the `n` lowest ones and below most others. A
+// larger factor gives a higher key.
 template <class Key>
-auto KeyDirectory<Key>::bound_of_lowest(int64_t n, KeyRank rank) const -> std::optional<Candidate> {
+auto KeyDirectory<Key>::bound_of_lowest(int64_t n, KeyRank rank, double factor) const
+    -> std::optional<Candidate> {
   constexpr int64_t kSample = 16'384;
   constexpr double kDeviations = 6;  // so that hardly any estimate is too low
   std::vector<Candidate> sample;
@@ -185,8 +187,8 @@ auto KeyDirectory<Key>::bound_of_lowest(int64_t n, KeyRank rank) const -> std::o
   }
   const double share = static_cast<double>(n) / static_cast<double>(size_);
   const auto total = static_cast<double>(sample.size());
-  const auto above =
-      static_cast<int64_t>(share * total + kDeviations * std::sqrt(share * total) + kDeviations);
+  const auto above = static_cast<int64_t>(
+      factor * (share * total + kDeviations * std::sqrt(share * total)) + kDeviations);
   if (above >= std::ssize(sample)) return std::nullopt;
   std::ranges::nth_element(sample, sample.begin() + above,
                            [this](const auto& a, const auto& b) { return is_before(a, b); });
@@ -198,8 +200,9 @@ auto KeyDirectory<Key>::select_lowest(int64_t n, KeyRank rank) const -> std::vec
   n = std::clamp<int64_t>(n, 0, size_);
   if (n == 0) return {};
   std::vector<Candidate> out;
-  std::optional<Candidate> bound = bound_of_lowest(n, rank);
-  for (;; bound.reset(), out.clear()) {
+  for (double factor = 1;; factor *= 2) {
+    const std::optional<Candidate> bound = bound_of_lowest(n, rank, factor);
+    out.clear();
     for (int64_t i = 0; i < limit_; ++i) {
       if (!holds(i)) continue;
       const Candidate of = candidate(i, rank);

@@ -133,7 +133,8 @@ class KeyDirectory {
   // Sorts positions in ascending order of keys.
   void sort(std::span<uint32_t> positions) const;
   // Return the positions of the `n` lowest keys in the order of `rank`: in ascending order, or in
-  // the order of positions. They read the records once, in the order of memory.
+  // the order of positions. They read the records in the order of memory, hardly ever more than
+  // once.
   std::vector<uint32_t> lowest(int64_t n, KeyRank rank) const;
   std::vector<uint32_t> lowest_unordered(int64_t n, KeyRank rank) const;
 
@@ -177,7 +178,7 @@ class KeyDirectory {
   };
   bool is_before(const Candidate& a, const Candidate& b) const;
   inline Candidate candidate(int64_t position, KeyRank rank) const;
-  std::optional<Candidate> bound_of_lowest(int64_t n, KeyRank rank) const;
+  std::optional<Candidate> bound_of_lowest(int64_t n, KeyRank rank, double factor) const;
   std::vector<Candidate> select_lowest(int64_t n, KeyRank rank) const;
 
   KeyIndex index_;

@@ -269,6 +269,7 @@ void KeyedTableOf<Key>::erase(const Tensor& keys) {
   }
   remove(positions, EvictionReason::kErased, statistics_.erased);
   directory_.forget_removed();
+  filter_.pending().forget_removed();
   refresh_size();
   version_ = next_version();
   const auto overwrite = [&] {

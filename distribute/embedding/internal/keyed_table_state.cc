@@ -385,6 +385,7 @@ void KeyedTableOf<Key>::finish_restore() {
   const int64_t capacity = options_.dynamic.capacity;
   if (capacity > 0 && size() > capacity) {
     remove_lowest(capacity, EvictionReason::kCapacity, &DynamicTableStatistics::evicted_capacity);
+    directory_.forget_removed();
     refresh_size();
   }
   version_ = next_version();

@@ -117,18 +117,28 @@ class Weights {
 template <class T>
 MeanAndVariance<T> statistics_of_run(const Normalization& n, const T* x) {
   const auto count = static_cast<double>(n.width);
-  if (n.moments != Moments::kCentered) {
+  if (n.moments == Moments::kDifference) {
+    // The difference of the moments would show the rounding of sums in T.
+    const auto sums = sum_run<2, double>(n.width, [x](int64_t i) {
+      return std::array<double, 2>{static_cast<double>(x[i]), static_cast<double>(x[i] * x[i])};
+    });
+    return from_sums<T>(n, sums[0], sums[1], count);
+  }
+  if (n.moments == Moments::kMeanSquare) {
     const auto sums =
         sum_run<2, T>(n.width, [x](int64_t i) { return std::array<T, 2>{x[i], x[i] * x[i]}; });
     return from_sums<T>(n, sums[0], sums[1], count);
   }
   const double sum = sum_run<1, T>(n.width, [x](int64_t i) { return std::array<T, 1>{x[i]}; })[0];
   const T mean = static_cast<T>(sum / count);
-  const double squares = sum_run<1, T>(n.width, [x, mean](int64_t i) {
+  // The sum of the distances tells how far the rounding of sums in T has moved the mean.
+  const auto sums = sum_run<2, T>(n.width, [x, mean](int64_t i) {
     const T centered = x[i] - mean;
-    return std::array<T, 1>{centered * centered};
-  })[0];
-  return {mean, static_cast<T>(squares / count)};
+    return std::array<T, 2>{centered, centered * centered};
+  });
+  const double shift = sums[0] / count;
+  return {static_cast<T>(mean + shift),
+          static_cast<T>(std::max(sums[1] / count - shift * shift, 0.0))};
 }
 
 template <class T>

@@ -136,8 +136,8 @@ class DistributedEmbeddingLayer final : public Layer,
 
   // Returns the counts of all lookups by table name, of both placements and of the replicas of this
   // process, since the layer was constructed. Ids beyond a limit or the length of a row are not
-  // looked up. Throws RuntimeError without the option collect_statistics. Predictions of serving
-  // plans are not counted.
+  // looked up. Throws RuntimeError without the option collect_statistics. Lookups that a serving
+  // plan computes without calling the layer are not counted.
   std::map<std::string, LookupStatistics> lookup_statistics() const;
 
   // Reports dropped ids, dynamic tables and, if they are collected, lookup_statistics().

@@ -90,7 +90,8 @@ void expect_formula(const Operands& in, const NormalizeOptions& options) {
 // of samples; several groups of one step; several blocks of steps; fewer steps than a block has.
 const Shape kShapes[] = {{1, 1, 1, 1},     {5, 1, 1, 3},    {70, 1, 1, 33}, {2, 1, 1, 3000},
                          {2000, 1, 1, 9},  {33, 1, 4, 17},  {2, 3, 1, 1},   {3, 50, 4, 5},
-                         {1, 3001, 16, 1}, {2, 9, 2, 3000}, {150, 3, 2, 4}};
+                         {1, 3001, 16, 1}, {2, 9, 2, 3000}, {150, 3, 2, 4}, {7, 5, 2, 2000},
+                         {40, 1, 1, 3000}};
 
 TEST(NormalizeTest, EqualsItsFormulaAndItsGradients) {
   for (const Shape& shape : kShapes) {
@@ -144,6 +145,17 @@ TEST(NormalizeTest, CenteredMomentsKeepTheirPrecisionForLargeMeans) {
     const ops::Normalized out = ops::normalize(Tensor::from(values, shape), {}, {}, {});
     expect_near(out.mean.to_vector<float>(), {10000.0}, {.relative = 1e-7});
     expect_near(out.variance.to_vector<float>(), {1.0}, {.relative = 1e-6});
+  }
+}
+
+// Sums in float of equal values round in the same direction.
+TEST(NormalizeTest, EqualElementsHaveNoVariance) {
+  for (const Shape& shape : {Shape{1, 1, 1, 1024}, Shape{1, 1024, 1, 1}}) {
+    const Tensor x = Tensor::full(shape, 1234.567F);
+    const ops::Normalized out = ops::normalize(x, {}, {}, {});
+    expect_near(out.mean.to_vector<float>(), {1234.567F}, {});
+    expect_near(out.variance.to_vector<float>(), {0.0}, {.absolute = 1e-9});
+    expect_near(out.y, Tensor::zeros(shape), {.absolute = 1e-6});
   }
 }
 

@@ -76,15 +76,21 @@ distribute::ProcessGroup* processes_of_replicas() {
 
 // The values in which equal tables of several processes do not differ.
 struct Summary {
-  int64_t updates = 0, row_limit = 0, clock = 0;
+  int64_t updates = 0, row_limit = 0, rows = 0, pending = 0, clock = 0;
+  int64_t dim = 0, capacity = 0;
   uint64_t seed = 0, purpose = 0;  // of the stream of initial rows
   bool operator==(const Summary&) const = default;
 };
 
 Summary summary_of(const KeyedTable& table) {
+  const auto [rows, pending] = table.saved_ranges();
   return {.updates = table.updates(),
           .row_limit = table.row_limit(),
+          .rows = rows.total,
+          .pending = pending.total,
           .clock = table.clock(),
+          .dim = table.options().dim,
+          .capacity = table.options().dynamic.capacity,
           .seed = table.stream().seed,
           .purpose = table.stream().purpose};
 }
@@ -221,20 +227,22 @@ std::vector<KeyedVariable::Lookup> KeyedVariable::lookups_named_by(
 std::vector<KeyedVariable::Lookup> KeyedVariable::with_other_processes(
     const std::vector<Lookup>& own, distribute::ProcessGroup& group) const {
   distribute::MessageWriter mine;
-  mine.put(summary_of(*table_));
+  const Summary summary = summary_of(*table_);
+  mine.put(summary);
   mine.put(std::ssize(own));
   for (const Lookup& lookup : own) table_->write_uses(*lookup, {&mine, 1});
   const auto received = all_gather(group, "ids of a table that is a variable", {mine.bytes()});
-  std::vector<Lookup> out;
-  std::optional<Summary> first;
+  std::vector<distribute::MessageReader> messages;
   for (int p = 0; p < group.size(); ++p) {
-    distribute::MessageReader message(p == group.rank() ? mine.bytes() : received[p].at(0));
-    const Summary summary = message.get<Summary>();
-    if (first && !(summary == *first)) {
+    messages.emplace_back(p == group.rank() ? mine.bytes() : received[p].at(0));
+    if (!(messages.back().get<Summary>() == summary)) {
       throw RuntimeError(kApply, ": table '", config_.name,
                          "' differs between processes; run the same program in all processes");
     }
-    first = summary;
+  }
+  std::vector<Lookup> out;
+  for (int p = 0; p < group.size(); ++p) {
+    distribute::MessageReader& message = messages[p];
     if (p == group.rank()) {
       out.insert(out.end(), own.begin(), own.end());
       continue;

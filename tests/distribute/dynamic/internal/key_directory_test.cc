@@ -236,6 +236,26 @@ TEST(KeyDirectoryTest, LowestEqualsASortOfAllKeys) {
   }
 }
 
+// The selection estimates a bound by every third key, which are the lowest here.
+TEST(KeyDirectoryTest, LowestDoesNotDependOnTheOrderOfPositions) {
+  KeyDirectory<int64_t> directory;
+  constexpr int64_t kKeys = 49'152;
+  for (int64_t key = 0; key < kKeys; ++key) {
+    directory.add(key, {.last = key % 3 == 0 ? key : kKeys + key});
+  }
+  for (const int64_t n : {100, 16'384, 20'000}) {
+    std::vector<int64_t> expected;
+    for (int64_t key = 0; key < kKeys && std::ssize(expected) < n; key += 3) {
+      expected.push_back(key);
+    }
+    for (int64_t key = 0; std::ssize(expected) < n; ++key) {
+      if (key % 3 != 0) expected.push_back(key);
+    }
+    std::ranges::sort(expected);
+    EXPECT_EQ(keys_at(directory, directory.lowest_unordered(n, KeyRank::kLastThenCount)), expected);
+  }
+}
+
 // Hashes by position, and the number of times that the index has read one.
 struct CountedHashes {
   const std::vector<uint64_t>& hashes;
@@ -303,15 +323,26 @@ TEST(KeyDirectoryTest, FindsManyKeysWhileItGrowsAndShrinks) {
       const auto key = static_cast<int64_t>(random());
       expected[key] = directory.add(key, {.last = round, .born = round});
     }
-    // Every third round removes a part of the keys.
+    // Every third round removes a part of the keys, one by one or together.
+    std::vector<uint32_t> removed;
+    std::vector<int64_t> removed_keys;
     for (auto i = expected.begin(); round % 3 == 2 && i != expected.end();) {
       const bool removes = random() % 3 == 0;
-      if (removes) directory.remove(i->second);
+      if (removes) {
+        removed.push_back(i->second);
+        removed_keys.push_back(i->first);
+      }
       i = removes ? expected.erase(i) : std::next(i);
+    }
+    if (round % 2 == 0) {
+      directory.remove_all(removed);
+    } else {
+      for (const uint32_t position : removed) directory.remove(position);
     }
     auto next = expected.begin();
     for (int64_t& key : asked)
       key = random() % 2 == 0 ? (next++)->first : static_cast<int64_t>(random());
+    std::copy_n(removed_keys.begin(), std::min<size_t>(300, removed_keys.size()), asked.begin());
     size_t calls = 0;
     directory.find_all(
         asked.size(), [&](size_t i) { return asked[i]; },
@@ -323,6 +354,7 @@ TEST(KeyDirectoryTest, FindsManyKeysWhileItGrowsAndShrinks) {
         });
     ASSERT_EQ(calls, asked.size());
     for (const auto& [key, position] : expected) ASSERT_EQ(directory.find(key), position);
+    if (round % 4 == 0) directory.forget_removed();
   }
 }
 

@@ -77,7 +77,7 @@ TEST(KeyedLimitsTest, D112MemoryDoesNotDependOnTheCapacity) {
   EXPECT_EQ(bytes[0], bytes[1]);
 }
 
-// A boundary that evicts reads all rows once.
+// A boundary that evicts reads all rows once, but for rare selections that must be repeated.
 TEST(KeyedLimitsTest, D113EvictionIsAmortized) {
   constexpr double kHeadroom = 0.05;
   for (const Eviction& eviction : {Eviction::lru(), Eviction::lfu()}) {
@@ -91,6 +91,43 @@ TEST(KeyedLimitsTest, D113EvictionIsAmortized) {
     EXPECT_GT(evicted, 30'000);
     EXPECT_LE(static_cast<double>(rows_read), static_cast<double>(evicted) * (1 / kHeadroom + 1));
   }
+}
+
+// Most of the keys of a large eviction are cleaned later.
+TEST(KeyedLimitsTest, NothingFindsTheKeysOfALargeEviction) {
+  const auto table =
+      make_keyed({.capacity = 8'000, .headroom = 0.5, .eviction = Eviction::lru({.ttl = 40})});
+  const auto keys_of = [](int64_t first, int64_t n) { return batch_of(first, n).ids; };
+  const auto count_held = [&](int64_t first, int64_t n) {
+    int64_t held = 0;
+    for (const char one : table->contains(keys_of(first, n))) held += one;
+    return held;
+  };
+  for (int64_t known = 0; known < 9'000; known += 1'000) admit(*table, known, 1'000);
+  // The ninth update exceeds the capacity; 4,000 of 9,000 rows remain.
+  const auto expect_held = [&](int64_t first) {
+    EXPECT_EQ(table->statistics().size, 9'000 - first);
+    EXPECT_EQ(count_held(0, first), 0);
+    EXPECT_EQ(count_held(first, 9'000 - first), 9'000 - first);
+    EXPECT_EQ(table->keys().to_vector<int64_t>(),
+              keys_of(first, 9'000 - first).to_vector<int64_t>());
+    EXPECT_EQ(table->state().keys.to_vector<int64_t>().size(), 9'000U - first);
+  };
+  expect_held(5'000);
+  const int64_t limit = table->row_limit();
+  // Evicted keys come back, as new ones, while they are still stored; no row is added for them.
+  admit(*table, 4'000, 1'000);
+  expect_held(4'000);
+  EXPECT_EQ(table->info(keys_of(4'500, 1)).born, 9);
+  EXPECT_EQ(table->info(keys_of(5'500, 1)).born, 5);
+  EXPECT_EQ(table->row_limit(), limit);
+  table->erase(keys_of(3'000, 2'000));
+  expect_held(5'000);
+  // The rest expires, whether its positions have been used again or not.
+  for (int i = 0; i < 50; ++i) admit(*table, 100'000, 10);
+  EXPECT_EQ(table->statistics().size, 10);
+  EXPECT_EQ(table->statistics().evicted_ttl, 4'000);
+  EXPECT_EQ(table->row_limit(), limit);
 }
 
 TEST(KeyedLimitsTest, D114AReplicaThatFailsLeavesTheTableUnchanged) {
