@@ -203,6 +203,7 @@ auto KeyDirectory<Key>::select_lowest(int64_t n, KeyRank rank) const -> std::vec
   for (double factor = 1;; factor *= 2) {
     const std::optional<Candidate> bound = bound_of_lowest(n, rank, factor);
     out.clear();
+    out.reserve(bound ? n + n / 4 : size_);
     for (int64_t i = 0; i < limit_; ++i) {
       if (!holds(i)) continue;
       const Candidate of = candidate(i, rank);
