@@ -21,8 +21,9 @@ struct NormalizeOptions {
 
 // The result of normalize(). Only y has a gradient.
 struct Normalized {
-  Tensor y;               // of the shape of x
-  Tensor mean, variance;  // [samples, groups]
+  Tensor y;         // of the shape of x
+  Tensor mean;      // [samples, groups]
+  Tensor variance;  // [samples, groups]
 };
 
 // Returns y = (x - m) / sqrt(v + epsilon) * gamma + beta for x [samples, steps, groups, width],
