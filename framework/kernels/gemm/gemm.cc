@@ -75,15 +75,13 @@ struct Block {
     const int64_t most = packs_a                               ? kPackedDepth
                          : x.transpose_a && kMissesLongStrides ? kStridedDepth
                                                                : kBlockDepth;
-    const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, most));
+    const int64_t slices = blocks_of(x.k, most);
     const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
     const int64_t group = packs ? kGroup : kPanel;
     const Scratch<float> panels(std::min(depth, x.k) * group);
-    int64_t from = 0;
-    do {
+    for (int64_t from = 0; from < x.k; from += depth) {
       compute_slice(from, std::min(depth, x.k - from), panels.data());
-      from += depth;
-    } while (from < x.k);
+    }
   }
 
  private:
@@ -207,11 +205,11 @@ void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t
 
 // Packs op(b) as a whole for all rows of a, which stream through the caches in blocks.
 void multiply_many_rows(const Product& x) {
-  const int64_t most = std::max(kGroup, kMostPacked / std::max<int64_t>(x.k, 1) / kGroup * kGroup);
+  const int64_t most = std::max(kGroup, kMostPacked / x.k / kGroup * kGroup);
   const Scratch<float> panels(internal::panels_size(x.k, std::min(most, x.n)));
   for (int64_t first = 0; first < x.n; first += most) {
     const int64_t columns = std::min(most, x.n - first);
-    const int64_t grain = std::max<int64_t>(1, kFewElements / (std::max<int64_t>(x.k, 1) * kGroup));
+    const int64_t grain = std::max<int64_t>(1, kFewElements / (x.k * kGroup));
     parallel_for(blocks_of(columns, kGroup), grain, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin * kGroup; j < std::min(columns, end * kGroup); j += kGroup) {
         internal::pack(x.b + (first + j) * (x.transpose_b ? x.k : 1), x.ldb(), x.transpose_b, x.k,
@@ -243,7 +241,7 @@ void multiply(const Product& x) {
   int64_t columns = x.n;
   if (x.k * x.n <= kSmallPanels) {
     row_blocks = blocks_of(x.m, 4 * kMostRows);
-  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork) {
+  } else if (row_blocks == 1 && x.m * x.n * x.k >= kSharedWork) {
     if (!spreads_rows(x, x.m)) columns = columns_of_block(x);
     const bool alone = packs_columns(x, x.m, x.n) && parallel_runs_in_place();
     if (columns >= x.n && !alone) row_blocks = blocks_of(x.m, kBlockRows / 2);
@@ -266,7 +264,7 @@ void multiply(const Product& x) {
 // Computes out[i] = rows[i] . vector. The bias of out[i] is bias[i * bias_step].
 void multiply_vector(const float* rows, const float* vector, float* out, int64_t count, int64_t k,
                      const GemmEpilogue& epilogue, int64_t bias_step) {
-  const int64_t grain = std::max<int64_t>(1, kSharedWork / 8 / std::max<int64_t>(k, 1));
+  const int64_t grain = std::max<int64_t>(1, kSharedWork / 8 / k);
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       out[i] = finish(internal::dot(rows + i * k, vector, k), epilogue, i * bias_step);
@@ -330,14 +328,15 @@ void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_
           bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue,
           [[maybe_unused]] MatmulPrecision precision) {
   if (m == 0 || n == 0) return;
+  Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
+  if (internal::finish_empty_sums(x)) return;
   const bool has_epilogue = epilogue.bias != nullptr || epilogue.relu;
-  if (k == 1) transpose_b = false;  // op(b) is one row in both layouts
+  if (k == 1) x.transpose_b = false;  // op(b) is one row in both layouts
   if (n == 1 && !transpose_a) return multiply_vector(a, b, c, m, k, epilogue, 0);
   if (n == 1 && !has_epilogue) {
     return multiply({b, a, c, 1, m, k, false, false, {}});  // c's only column, computed as a row
   }
-  if (m == 1 && transpose_b) return multiply_vector(b, a, c, n, k, epilogue, 1);
-  const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
+  if (m == 1 && x.transpose_b) return multiply_vector(b, a, c, n, k, epilogue, 1);
 #if KEEL_AVX512
   if (internal::multiplies_in_tiles(precision, m, n, k)) return internal::gemm_in_tiles(x);
 #endif
