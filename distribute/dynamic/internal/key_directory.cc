@@ -72,6 +72,7 @@ void KeyDirectory<Key>::append(std::span<const Key> keys, std::span<const uint64
 
 template <class Key>
 void KeyDirectory<Key>::release(uint32_t position) {
+  if (tracks_expiry_) expiry_.remove(position);
   index_.erase(key_hash(records_.key(position)), position, indexed());
   records_.release(position, first_free_);
   first_free_ = position;

@@ -96,22 +96,24 @@ class KeyIndex {
   struct Table {
     ReservedMemory memory;
     size_t size = 0;         // number of slots, a power of two
-    int position_bits = 32;  // enough for size - 1
+    int position_bits = 32;  // enough for size - 1; up to 33
 
     uint32_t* slots() const { return reinterpret_cast<uint32_t*>(memory.data()); }
     uint32_t tag(uint64_t hash) const {
       return static_cast<uint32_t>((hash >> 32U) << position_bits);
     }
-    bool has_tag(uint32_t slot, uint32_t tag) const { return (slot ^ tag) >> position_bits == 0; }
+    bool has_tag(uint32_t slot, uint32_t tag) const {
+      return uint64_t{slot ^ tag} >> position_bits == 0;
+    }
     uint32_t position(uint32_t slot) const {
-      return (slot & ((uint32_t{1} << position_bits) - 1)) - 1;
+      return static_cast<uint32_t>(slot & ((uint64_t{1} << position_bits) - 1)) - 1;
     }
     uint32_t position_or_none(size_t at) const {
       return slots()[at] == 0 ? kNone : position(slots()[at]);
     }
     // The slot at which the probe of a hash starts: its lower 32 bits as a fraction of the table.
     // The order of home slots is therefore the same in tables of any size.
-    size_t home(uint64_t hash) const { return (hash & 0xffffffffU) * size >> 32U; }
+    size_t home(uint64_t hash) const { return (hash << 32U) >> (64 - position_bits); }
     size_t next(size_t at) const { return (at + 1) & (size - 1); }
     int64_t bytes() const { return static_cast<int64_t>(size * sizeof(uint32_t)); }
   };

@@ -104,6 +104,11 @@ void KeyedTable::set_clock(int64_t clock) {
   clock_ = clock;
 }
 
+void KeyedTable::on_evict(EvictionCallback callback) {
+  check_not_in_callback("on_evict");
+  callbacks_.push_back(std::move(callback));
+}
+
 void KeyedTable::check_not_in_callback(const char* caller) const {
   if (!in_callback_) return;
   throw RuntimeError(caller, ": a callback of on_evict must not change table '", options_.name,

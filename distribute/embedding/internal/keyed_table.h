@@ -152,7 +152,7 @@ class KeyedTable : public SavableTable {
   virtual void erase(const Tensor& keys) = 0;
   virtual int64_t prune(const PruneOptions& options) = 0;
   void set_clock(int64_t clock);
-  void on_evict(EvictionCallback callback) { callbacks_.push_back(std::move(callback)); }
+  void on_evict(EvictionCallback callback);
   // Takes over the callbacks of another table.
   void take_callbacks(KeyedTable& other) { callbacks_ = std::move(other.callbacks_); }
 

@@ -1,6 +1,7 @@
 // The calls between steps of a KeyedTable.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
 #include <keel/framework/base/errors.h>
@@ -230,12 +231,14 @@ void KeyedTableOf<Key>::assign_rows(const Tensor& keys, const Tensor& values) {
   // A key that another process owns has no row here.
   const int64_t capacity = options_.dynamic.capacity;
   refresh_size();
-  added = sum_of_all(added);
+  const int64_t added_here = std::exchange(added, sum_of_all(added));
   if (capacity > 0 && size() + added > capacity) {
     throw ValueError("assign_rows: table '", options_.name, "' with capacity ", capacity, " and ",
                      size(), " rows has no room for ", added,
                      " more; increase capacity or erase rows");
   }
+  shard_->grow(row_limit() + added_here);
+  version_ = next_version();
   const int64_t now = time_between_updates();
   const float* row = values.data<float>().data();
   for (size_t i = 0; i < ids.size(); ++i, row += options_.dim) {
@@ -252,7 +255,6 @@ void KeyedTableOf<Key>::assign_rows(const Tensor& keys, const Tensor& values) {
     shard_->write(0, first_key_row() + position, row);
   }
   refresh_size();
-  version_ = next_version();
 }
 
 template <class Key>

@@ -138,7 +138,7 @@ void KeyedTableOf<Key>::answer(MessageReader& request, bool training, int64_t up
     key = request.get<Key>();
     hashes.push_back(key_hash(key));
   }
-  std::vector<char> results;
+  std::vector<int8_t> results;
   std::vector<int64_t> rows;
   directory_.find_all(
       keys.size(), [&](size_t i) -> const Key& { return keys[i]; },
@@ -146,10 +146,10 @@ void KeyedTableOf<Key>::answer(MessageReader& request, bool training, int64_t up
       [&](size_t i, uint32_t position) {
         const int64_t found = found_of(keys[i], hashes[i], position, training, update);
         const bool hit = position != KeyIndex::kNone;
-        results.push_back(static_cast<char>(hit ? kRemote : found == kFresh ? kFresh : 0));
+        results.push_back(static_cast<int8_t>(hit ? kRemote : found == kFresh ? kFresh : 0));
         if (hit) rows.push_back(found);
       });
-  reply.put_all(std::span<const char>(results));
+  reply.put_all(std::span<const int8_t>(results));
   std::vector<float> values(rows.size() * options_.dim);
   shard_->read_rows(rows, values.data());
   reply.put_all(std::span<const float>(values));
@@ -160,13 +160,13 @@ void KeyedTableOf<Key>::finish_lookup(KeyedLookup& of, std::span<const FeatureBa
                                       std::span<MessageReader> replies) const {
   auto& lookup = static_cast<Lookup&>(of);
   int64_t first = 0;
-  std::vector<char> results;
+  std::vector<int8_t> results;
   std::vector<float> row(options_.dim);
   for (size_t p = 0; p < lookup.remote_ends.size(); ++p) {
     const int64_t end = lookup.remote_ends[p];
     results.resize(end - first);
-    replies[p].get_all(std::span<char>(results));
-    for (const char result : results) {
+    replies[p].get_all(std::span<int8_t>(results));
+    for (const int8_t result : results) {
       const uint32_t number = lookup.remote[first++];
       Entry& entry = lookup.entries[number];
       entry.found = result == 0 ? miss_row(lookup.distinct.key(number)) : result;

@@ -170,6 +170,7 @@ class KeyedTableOf final : public KeyedTable {
   KeyDirectory<Key> directory_;
   AdmissionFilter<Key> filter_;
   std::optional<Plan> plan_;
+  bool is_committed_ = false;       // the keys of plan_ have been admitted
   std::vector<uint32_t> admitted_;  // positions of the keys that the current update has admitted
   std::vector<Removed> removed_;    // for callbacks; empty if there are none
   int64_t size_of_all_ = 0;         // with several processes: of all of them

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
 #include <keel/framework/base/errors.h>
@@ -94,6 +95,8 @@ auto KeyedTableOf<Key>::candidates(Plan& plan) const -> std::vector<Absent*> {
 template <class Key>
 void KeyedTableOf<Key>::prepare_update(std::span<const std::shared_ptr<KeyedLookup>> lookups) {
   plan_.reset();
+  // An update that failed after its commit has admitted keys that earlier lookups did not find.
+  if (std::exchange(is_committed_, false)) version_ = next_version();
   Plan plan = merge(lookups);
   int64_t admitted = 0;
   for (Absent& absent : plan.absent) {
@@ -112,14 +115,14 @@ template <class Key>
 int64_t KeyedTableOf<Key>::create_row(const Key& key, uint64_t hash, const KeyUse& use,
                                       const float* initial) {
   shard_->grow(row_limit() + 1);
-  const int64_t row = first_key_row() + directory_.add(key, hash, use);
-  if (initial != nullptr) {
-    shard_->reset(row, initial);
-  } else {
-    std::vector<float> computed(options_.dim);
+  std::vector<float> computed;
+  if (initial == nullptr) {
+    computed.resize(options_.dim);
     initial_->fill(key, computed);
-    shard_->reset(row, computed.data());
+    initial = computed.data();
   }
+  const int64_t row = first_key_row() + directory_.add(key, hash, use);
+  shard_->reset(row, initial);
   shard_->prefetch_to_write(first_key_row() + directory_.next_position());
   return row;
 }
@@ -148,6 +151,7 @@ void KeyedTableOf<Key>::count_uses(std::span<const Entry> entries, int64_t now) 
 template <class Key>
 void KeyedTableOf<Key>::commit_update() {
   const int64_t now = time_of_update();
+  is_committed_ = true;
   admitted_.clear();
   for (const auto& one : plan_->lookups) {
     const auto& lookup = static_cast<const Lookup&>(*one);
@@ -309,6 +313,7 @@ void KeyedTableOf<Key>::end_finish() {
   if (options.halve_every > 0 && ended % options.halve_every == 0) directory_.halve_counts();
   statistics_.updates = ended;
   version_ = next_version();
+  is_committed_ = false;
   plan_.reset();
   report_removed();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <keel/distribute/embedding/internal/keyed_batch_lookup.h>
+#include <keel/distribute/internal/collective_error.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
@@ -96,7 +97,9 @@ void RowUpdater::collect(Communicator& communicator, PendingUpdate& update) {
 }
 
 // A pending update that fails before it writes rows stays pending, so that it is not lost. Once it
-// has written rows it is not retried, because it would update these rows twice.
+// has written rows it is not retried, because it would update these rows twice. Nor is an update
+// that all replicas refuse, for example because a table is full: the calls that make room apply
+// pending updates first.
 void RowUpdater::apply_pending(Communicator& communicator) {
   while (!pending_.empty()) {
     PendingUpdate& update = pending_.front();
@@ -107,6 +110,9 @@ void RowUpdater::apply_pending(Communicator& communicator) {
       if (alone || !update.has_begun) begin(communicator, update);
       collect(communicator, update);
       update_rows(communicator, update);
+    } catch (const CollectiveError&) {
+      pending_.erase(pending_.begin());
+      throw;
     } catch (...) {
       if (update.writes) pending_.erase(pending_.begin());
       throw;

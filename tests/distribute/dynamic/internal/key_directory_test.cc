@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -48,6 +49,36 @@ TEST(KeyFunctionsTest, FallbackRowsAreFloorRemainders) {
   EXPECT_EQ(fallback_row(int64_t{-4}, 4), 0);
   EXPECT_EQ(fallback_row(int64_t{9}, 4), 1);
   EXPECT_EQ(fallback_row(std::numeric_limits<int64_t>::min(), 4), 0);
+}
+
+// Keys that are their hashes.
+struct HashedKeys {
+  std::map<uint32_t, uint64_t> hashes;  // by position
+  uint64_t hash(uint32_t position) const { return hashes.at(position); }
+  void prefetch(uint32_t) const {}
+};
+
+// The slots take 16 GiB of addresses, but hardly any memory.
+TEST(KeyIndexTest, FindsKeysAmongFourBillionSlots) {
+  KeyIndex index;
+  try {
+    index.reserve(1'800'000'000);
+  } catch (const std::bad_alloc&) {
+    GTEST_SKIP() << "the address space is limited";
+  }
+  ASSERT_EQ(index.bytes(), int64_t{4} << 32);
+  HashedKeys keys;
+  for (const uint32_t position : {0U, 7U, 0x80000005U, 0xfffffff0U}) {
+    const uint64_t hash = position % 2 == 0 ? 0x1234567800000009 : 0xffffffffffffffff;
+    EXPECT_EQ(index.first_candidate(hash ^ 0x40000000), KeyIndex::kNone);
+    index.insert(hash, position, keys);
+    keys.hashes[position] = hash;
+  }
+  for (const auto& [position, hash] : keys.hashes) {
+    EXPECT_EQ(index.find(hash, [&](uint32_t of) { return of == position; }), position);
+  }
+  index.erase(keys.hash(0), 0, keys);
+  EXPECT_EQ(index.first_candidate(keys.hash(0xfffffff0)), 0xfffffff0);
 }
 
 TEST(KeyDirectoryTest, AppendsManyKeysAtPositionsInOrder) {
@@ -396,6 +427,19 @@ TEST(KeyDirectoryTest, ExpiredKeysAreFoundOnce) {
   directory.remove(directory.find(2));
   directory.remove(directory.find(3));
   EXPECT_THAT(keys_at(directory, directory.take_expired(4)), testing::UnorderedElementsAre(1, 4));
+}
+
+TEST(KeyDirectoryTest, MemoryDoesNotGrowWithTheKeysThatComeAndGo) {
+  KeyDirectory<int64_t> directory;
+  directory.track_expiry();
+  int64_t bytes = 0;
+  for (int64_t key = 0; key < 1'000'000; ++key) {
+    directory.add(key, {.last = key / 10'000, .born = key / 10'000});
+    if (key >= 1'000) directory.remove(directory.find(key - 1'000));
+    if (key == 10'000) bytes = directory.bytes();
+  }
+  EXPECT_EQ(directory.size(), 1'000);
+  EXPECT_LE(directory.bytes(), bytes);
 }
 
 TEST(KeyDirectoryTest, HalvingRoundsDown) {

@@ -445,6 +445,29 @@ TEST(KeyedTableTest, D084ACallbackMustNotChangeTheTable) {
   EXPECT_EQ(table->statistics().size, 1);
 }
 
+TEST(KeyedTableTest, D084ACallbackMustNotAddCallbacks) {
+  const auto table = make_keyed({});
+  update(*table, look_up(*table, {{1, 2}}, true));
+  table->on_evict([&](const EvictedRows&) { table->on_evict([](const EvictedRows&) {}); });
+  EXPECT_THAT(message_of<RuntimeError>([&] { table->erase(keys_of({1})); }), HasSubstr("on_evict"));
+  EXPECT_EQ(table->statistics().size, 1);
+}
+
+TEST(KeyedTableTest, AnUpdateThatFailsAfterItsCommitAddsNoKeyTwice) {
+  const auto table = make_keyed({});
+  const auto first = look_up(*table, {{1, 2}}, true), second = look_up(*table, {{2, 3}}, true);
+  for (const auto& next : {first, second}) {
+    table->plan_update(first);
+    table->commit_update();
+    update(*table, next);
+  }
+  EXPECT_EQ(table->keys().to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(table->statistics().admitted, 3);
+  const auto restored = make_keyed({});
+  restored->restore(table->state());
+  EXPECT_EQ(restored->statistics().size, 3);
+}
+
 TEST(KeyedTableTest, D035TheUserClockNeverGoesBack) {
   const auto table = make_keyed({.clock = Clock::kUser});
   table->set_clock(5);

@@ -100,6 +100,22 @@ TEST(DynamicTableTest, D039AFullTableThrowsInAllReplicasAndChangesNothing) {
   EXPECT_THAT(job.keys(), ElementsAre(1, 2, 3, 4, 5));
 }
 
+TEST(DynamicTableTest, D039AFullTableRefusesADelayedUpdateOnce) {
+  TPUEmbeddingOptions options;
+  options.pipeline_execution_with_tensor_core = true;
+  Job job(FeatureConfig{.table = table_with({.capacity = 3})}, 2, options);
+  const auto both = [](int64_t one, int64_t other) {
+    return std::vector<TensorLike>{ragged(IdRows{{one}}), ragged(IdRows{{other}})};
+  };
+  job.train(both(1, 2));
+  job.train(both(3, 1));
+  job.train(both(4, 2));  // its update is delayed
+  EXPECT_THAT(message_of<RuntimeError>([&] { job.train(both(1, 2)); }), HasSubstr("'items'"));
+  job.dynamic().erase(Tensor::from<int64_t>({1}, {1}));
+  job.train(both(2, 5));
+  EXPECT_THAT(job.keys(), ElementsAre(2, 3, 5));
+}
+
 TEST(DynamicTableTest, D041StaticTwinInAnEngine) {
   const EmbeddingOptimizer all[] = {
       tpu::SGD{.learning_rate = 0.1},
