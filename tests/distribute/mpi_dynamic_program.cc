@@ -14,6 +14,8 @@
 #include <optional>
 #include <random>
 
+#include <absl/strings/str_format.h>
+
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
@@ -46,7 +48,7 @@ class Checksum {
       add(value.raw());
     }
   }
-  std::string text() const { return str(std::hex, hash_); }
+  std::string text() const { return absl::StrFormat("%x", hash_); }
 
  private:
   void add(std::span<const std::byte> bytes) {

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <absl/strings/str_format.h>
+
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -64,7 +66,7 @@ class Checksum {
       hash_ = (hash_ ^ static_cast<uint64_t>(b)) * 0x100000001B3;
     }
   }
-  std::string text() const { return str(std::hex, hash_); }
+  std::string text() const { return absl::StrFormat("%x", hash_); }
 
  private:
   uint64_t hash_ = 0xCBF29CE484222325;
@@ -249,7 +251,7 @@ void run_loop(distribute::Strategy& strategy, const Arguments& arguments) {
       const double loss = loop.step(batch, step);
       ++step;
       if (every > 0 && step % every == 0) save(*checkpoints, step);
-      if (step % 10 == 0) say(str("step ", step, " loss ", std::hexfloat, loss));
+      if (step % 10 == 0) say(absl::StrFormat("step %d loss %a", step, loss));
       if (step == steps) break;
     }
   }
@@ -270,11 +272,11 @@ void run_fit(const Arguments& arguments) {
                                              .verbose = Verbose::kOneLine,
                                              .validation_split = 0.1});
   for (const std::string& name : history.names()) {
-    for (const double value : history[name]) say(str(name, " ", std::hexfloat, value));
+    for (const double value : history[name]) say(absl::StrFormat("%s %a", name, value));
   }
   for (const auto& [name, value] :
        ranker.model->evaluate(rows[0], rows[1], {.verbose = Verbose::kSilent})) {
-    say(str("evaluated ", name, " ", std::hexfloat, value));
+    say(absl::StrFormat("evaluated %s %a", name, value));
   }
   Checksum predictions;
   predictions.add(
@@ -296,7 +298,7 @@ void refuse_together() {
   for (const Tensor& y : {labels, rows[1].tensor()}) {
     try {
       const Logs logs = ranker.model->train_on_batch(rows[0], y);
-      say(str("loss ", std::hexfloat, logs.at("loss")));
+      say(absl::StrFormat("loss %a", logs.at("loss")));
     } catch (const ValueError& error) {
       std::cout << str("refused: ", error.what(), "\n");
     }

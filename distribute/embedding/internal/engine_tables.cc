@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <absl/strings/str_format.h>
+
 #include <keel/distribute/embedding/internal/row_gradients.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
 #include <keel/framework/base/internal/memory_error.h>
@@ -30,8 +32,8 @@ std::string label_of(const EngineConfiguration& configuration) {
     }
   }
   const std::hash<std::string> hash;
-  return str("lookup of ids in tables ", std::hex, hash(shapes), " with optimizers ",
-             hash(optimizers));
+  return absl::StrFormat("lookup of ids in tables %x with optimizers %x", hash(shapes),
+                         hash(optimizers));
 }
 
 uint64_t key_of(const std::string& name) {
