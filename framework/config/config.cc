@@ -115,6 +115,38 @@ void decode(const Config& c, Shape& v) {
   v = Shape(dims);
 }
 
+void config_internal::FieldList::add(const Field& field) { fields_.push_back(field); }
+
+Config config_internal::write_fields(const void* options, ListFields list_fields) {
+  FieldList list;
+  list_fields(options, list);
+  Config out = Config::dict();
+  for (const FieldList::Field& field : list.fields()) {
+    out.set(field.key, field.encode(field.value));
+  }
+  return out;
+}
+
+void config_internal::read_fields(const Config& config, const std::string& caller, void* options,
+                                  ListFields list_fields) {
+  FieldList list;
+  list_fields(options, list);
+  std::vector<std::string> known;
+  for (const FieldList::Field& field : list.fields()) {
+    known.emplace_back(field.key);
+    const Config* found = config.find(known.back());
+    if (found == nullptr) continue;
+    try {
+      // The list has the addresses of the members of `options`, which is not constant.
+      field.decode(*found, const_cast<void*>(field.value));
+    } catch (const TypeError& error) {
+      if (found->is_null()) continue;
+      throw TypeError(caller, ": config key '", field.key, "': ", error.what());
+    }
+  }
+  reject_unknown_keys(config, known, caller);
+}
+
 void config_internal::reject_unknown_keys(const Config& config,
                                           const std::vector<std::string>& known,
                                           const std::string& caller) {

@@ -141,6 +141,56 @@ void decode(const Config& c, std::vector<T>& v) {
   for (const Config& item : c.items()) decode(item, v.emplace_back());
 }
 
+namespace config_internal {
+
+// The fields of one options object: what its `fields` pass to operator(). One function per class
+// lists them; to_config() and from_config() of all classes share the functions that walk the list.
+class FieldList {
+ public:
+  using Encode = Config (*)(const void*);
+  using Decode = void (*)(const Config&, void*);
+  // A member of the object under its key, with the conversions of its type.
+  struct Field {
+    const char* key;
+    const void* value;
+    Encode encode;
+    Decode decode;
+  };
+
+  // Adds a field.
+  template <class T>
+  void operator()(const char* key, const T& value) {
+    add({key, &value, encode_value<T>, decode_value<T>});
+  }
+  const std::vector<Field>& fields() const { return fields_; }
+
+ private:
+  template <class T>
+  static Config encode_value(const void* value) {
+    return encode(*static_cast<const T*>(value));
+  }
+  template <class T>
+  static void decode_value(const Config& config, void* value) {
+    decode(config, *static_cast<T*>(value));
+  }
+  void add(const Field& field);
+
+  std::vector<Field> fields_;
+};
+
+template <class Options>
+void list_fields(const void* options, FieldList& list) {
+  Options::fields(*static_cast<const Options*>(options), list);
+}
+using ListFields = void (*)(const void* options, FieldList& list);
+Config write_fields(const void* options, ListFields list_fields);
+void read_fields(const Config& config, const std::string& caller, void* options,
+                 ListFields list_fields);
+void reject_unknown_keys(const Config& config, const std::vector<std::string>& known,
+                         const std::string& caller);
+
+}  // namespace config_internal
+
 // Converts options to a Config. An options struct lists the parameters that files contain, and
 // their names, in its static function `fields`:
 //   static constexpr void fields(auto& self, auto&& field) { field("units", self.units); }
@@ -151,15 +201,7 @@ void decode(const Config& c, std::vector<T>& v) {
 template <class Options>
 Config to_config(const Options& options) {
   config_internal::check_fields<Options>();
-  Config out = Config::dict();
-  Options::fields(options,
-                  [&](const char* name, const auto& value) { out.set(name, encode(value)); });
-  return out;
-}
-
-namespace config_internal {
-void reject_unknown_keys(const Config& config, const std::vector<std::string>& known,
-                         const std::string& caller);
+  return config_internal::write_fields(&options, config_internal::list_fields<Options>);
 }
 
 // Converts a Config to options. A field keeps its default if its key is missing, or if the value is
@@ -170,19 +212,7 @@ template <class Options>
 Options from_config(const Config& config, const std::string& caller) {
   config_internal::check_fields<Options>();
   Options out;
-  std::vector<std::string> known;
-  Options::fields(out, [&](const char* name, auto& value) {
-    known.emplace_back(name);
-    const Config* found = config.find(name);
-    if (found == nullptr) return;
-    try {
-      decode(*found, value);
-    } catch (const TypeError& error) {
-      if (found->is_null()) return;
-      throw TypeError(caller, ": config key '", name, "': ", error.what());
-    }
-  });
-  config_internal::reject_unknown_keys(config, known, caller);
+  config_internal::read_fields(config, caller, &out, config_internal::list_fields<Options>);
   return out;
 }
 

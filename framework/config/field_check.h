@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace keel::config_internal {
 
@@ -24,15 +25,17 @@ struct AnyBase {
   operator T() const;  // NOLINT: implicit
 };
 
-// Returns the number of initializers that an aggregate accepts, which is that of its members. A
-// base class counts as one.
-template <class T, class... Values>
-consteval size_t member_count() {
-  if constexpr (requires { T{Values()..., AnyValue()}; }) {
-    return member_count<T, Values..., AnyValue>();
-  } else {
-    return sizeof...(Values);
-  }
+// True if an aggregate accepts so many initializers. A base class counts as one.
+template <class T, size_t... kIndex>
+consteval bool accepts(std::index_sequence<kIndex...>) {
+  return requires { T{(static_cast<void>(kIndex), AnyValue())...}; };
+}
+// True if an aggregate has so many members. Two attempts decide it; counting the members takes one
+// for each.
+template <class T, size_t kCount>
+consteval bool has_members() {
+  return accepts<T>(std::make_index_sequence<kCount>()) &&
+         !accepts<T>(std::make_index_sequence<kCount + 1>());
 }
 
 // An object whose members can be named, but not read, in a constant expression.
@@ -73,7 +76,7 @@ inline constexpr size_t kUnsavedCount<Options> = std::size(Options::kUnsaved);
 // True if `fields` list all members but those of kUnsaved.
 template <class Options>
 inline constexpr bool kFieldsListAllMembers =
-    field_count<Options>() + kUnsavedCount<Options> == member_count<Options>();
+    has_members<Options, field_count<Options>() + kUnsavedCount<Options>>();
 
 // Fails to compile if members of Options are missing in its `fields` and in its kUnsaved. Does
 // nothing if `fields` are not constexpr, or if Options derives from another struct.

@@ -139,7 +139,7 @@ TEST(ConfigTest, AMemberThatTheFieldsDoNotListIsACompileTimeError) {
   using config_internal::kFieldsListAllMembers;
   static_assert(kFieldsListAllMembers<PointOptions>);
   static_assert(CountableFields<ForgetfulOptions>);
-  static_assert(config_internal::member_count<ForgetfulOptions>() == 4);
+  static_assert(config_internal::has_members<ForgetfulOptions, 4>());
   static_assert(!kFieldsListAllMembers<ForgetfulOptions>);
   static_assert(kFieldsListAllMembers<FunctionOptions>);
   static_assert(!CountableFields<DerivedOptions>);
