@@ -64,6 +64,8 @@ struct CallOptions {
 // A function that can be a node of a graph: an Op or a Layer.
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
+  using OwnedAs = Operation;  // shared pointers to any layer own an Operation (make_owned)
+
   virtual ~Operation() = default;
   // Returns the name of the class, which error messages and profiles contain.
   virtual const std::string& class_name() const = 0;

@@ -45,7 +45,7 @@ class OptionsLayer : public Base {
 // Creates a handle to your own layer class: auto model = make_layer<TwoTower>(64);
 template <std::derived_from<Layer> T, class... Args>
 LayerHandle<T> make_layer(Args&&... args) {
-  return LayerHandle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
+  return LayerHandle<T>(kAdopt, make_owned<T>(std::forward<Args>(args)...));
 }
 
 // Lists the fields that come first in every layer's options:

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace keel {
@@ -18,6 +19,20 @@ struct Adopt {};
 // The value of the tag: Handle<T>(kAdopt, object).
 inline constexpr Adopt kAdopt;
 
+// Makes an object. A class may name a base class with a virtual destructor in U::OwnedAs, so that
+// it shares the code that owns objects with other classes of that base.
+template <class U, class... Args>
+std::shared_ptr<U> make_owned(Args&&... args) {
+  if constexpr (requires { typename U::OwnedAs; }) {
+    static_assert(std::has_virtual_destructor_v<typename U::OwnedAs>);
+    U* const object = new U(std::forward<Args>(args)...);
+    return {std::shared_ptr<typename U::OwnedAs>(static_cast<typename U::OwnedAs*>(object)),
+            object};
+  } else {
+    return std::make_shared<U>(std::forward<Args>(args)...);
+  }
+}
+
 // A shared reference to a T. Copies refer to the same object, and it is never null unless moved
 // from.
 template <class T>
@@ -26,7 +41,7 @@ class Handle {
   // Makes a new T from its options. This is a template so that T may be a class without Options,
   // such as an abstract base.
   template <class U = T>
-  explicit Handle(typename U::Options options) : ptr_(std::make_shared<U>(std::move(options))) {}
+  explicit Handle(typename U::Options options) : ptr_(make_owned<U>(std::move(options))) {}
   // Shares an existing object, which must not be null.
   Handle(Adopt, std::shared_ptr<T> object) : ptr_(std::move(object)) {}
   // Converts a handle of a derived class.

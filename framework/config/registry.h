@@ -8,8 +8,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <typeindex>
 #include <utility>
+#include <vector>
 
 #include <keel/framework/config/config.h>
 
@@ -47,102 +49,30 @@ struct ClassTraits {
 Config to_keras_object(const ClassTraits& traits, const std::string& kind,
                        const std::string& class_name, Config config);
 
-// A registry of classes. Thread safe: classes may be added while objects are made.
-template <class Base>
-class Registry {
+namespace registry_internal {
+
+// ClassTraits with literals, which need no code where a class registers.
+struct LiteralTraits {
+  const char* package = "keel";
+  const char* call = "inputs";
+  const char* ignored_keys = "";
+
+  ClassTraits traits() const;
+};
+
+// The classes of a registry by name, for every Base. Pointers to objects are those to their Base.
+class Classes {
  public:
-  // Makes an object from its config.
-  using Maker = std::function<std::shared_ptr<Base>(const Config&)>;
+  using Maker = std::function<std::shared_ptr<void>(const Config&)>;
 
-  // `what` names the kind of class in messages, e.g. "layer".
-  explicit Registry(std::string what) : what_(std::move(what)) {}
-
-  // Adds a class T. T has T::kClassName and either a static T::from_config(config) that returns a
-  // shared pointer, or T::Options with `fields` and a constructor from T::Options.
-  template <class T>
-  void add(ClassTraits traits = ClassTraits{.package = ""}) {
-    add(T::kClassName, maker_of<T>(), std::move(traits));
-  }
-  // Adds a class of the user under another name than T::kClassName, such as "Package>Class".
-  // Objects of this class are serialized under that name.
-  template <class T>
-  void add_as(const std::string& class_name) {
-    add(class_name, maker_of<T>());
-    const std::lock_guard lock(mutex_);
-    names_.insert_or_assign(std::type_index(typeid(T)), class_name);
-  }
-  // Adds several classes with the same traits.
-  template <class... T>
-  void add_all(const ClassTraits& traits = ClassTraits{.package = ""}) {
-    (add<T>(traits), ...);
-  }
-  // Adds a class with its own factory function. Replaces a class of the same name.
-  void add(const std::string& class_name, Maker maker,
-           ClassTraits traits = ClassTraits{.package = ""}) {
-    const std::lock_guard lock(mutex_);
-    classes_[class_name] = {std::move(maker), std::move(traits)};
-  }
-
-  // Adds a class, or replaces one, until the returned object is destroyed. Objects of several such
-  // calls must be destroyed in reverse order.
-  std::shared_ptr<const void> add_in_scope(const std::string& class_name, Maker maker) {
-    const std::lock_guard lock(mutex_);
-    const auto it = classes_.find(class_name);
-    const auto before = it == classes_.end() ? std::nullopt : std::optional<Entry>(it->second);
-    classes_[class_name] = {std::move(maker), ClassTraits{.package = ""}};
-    return {this, [class_name, before](Registry* registry) {
-              const std::lock_guard restoring(registry->mutex_);
-              registry->classes_.erase(class_name);
-              if (before) registry->classes_.emplace(class_name, *before);
-            }};
-  }
-  // Returns a maker of objects of class T.
-  template <class T>
-  static Maker maker_of() {
-    return [](const Config& config) -> std::shared_ptr<Base> {
-      if constexpr (requires { T::from_config(config); }) {
-        return T::from_config(config);
-      } else {
-        return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
-      }
-    };
-  }
-
-  // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
-  // the constructor.
-  std::shared_ptr<Base> make(const std::string& name, const Config& config) const {
-    // The maker is called without the lock, so that it may use the registry itself.
-    Maker maker;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto it = classes_.find(name);
-      if (it == classes_.end()) {
-        throw ValueError("Registry: unknown ", what_, " class '", name, "'; register it first");
-      }
-      maker = it->second.maker;
-    }
-    return maker(config);
-  }
-
-  // Returns the names of all registered classes in ascending order.
-  std::vector<std::string> class_names() const {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> out;
-    for (const auto& [name, entry] : classes_) out.push_back(name);
-    return out;
-  }
-  // Returns the name under which an object is serialized: that of add_as(), or its class name.
-  std::string name_of(const Base& object) const {
-    const std::lock_guard lock(mutex_);
-    const auto it = names_.find(std::type_index(typeid(object)));
-    return it == names_.end() ? std::string(object.class_name()) : it->second;
-  }
-  // Returns the traits of a class, those of a user's class if the name is unknown.
-  ClassTraits traits(const std::string& class_name) const {
-    const std::lock_guard lock(mutex_);
-    const auto it = classes_.find(class_name);
-    return it == classes_.end() ? ClassTraits{.package = ""} : it->second.traits;
-  }
+  explicit Classes(std::string what) : what_(std::move(what)) {}
+  void add(const std::string& class_name, Maker maker, ClassTraits traits);
+  std::shared_ptr<const void> add_in_scope(const std::string& class_name, Maker maker);
+  void set_name(std::type_index type, const std::string& class_name);
+  std::shared_ptr<void> make(const std::string& name, const Config& config) const;
+  std::vector<std::string> class_names() const;
+  std::optional<std::string> name_of(std::type_index type) const;
+  ClassTraits traits(const std::string& class_name) const;
 
  private:
   struct Entry {
@@ -152,7 +82,95 @@ class Registry {
   const std::string what_;
   mutable std::mutex mutex_;  // guards classes_ and names_
   std::map<std::string, Entry> classes_;
-  std::map<std::type_index, std::string> names_;  // of add_as()
+  std::map<std::type_index, std::string> names_;  // of set_name()
+};
+
+}  // namespace registry_internal
+
+// A registry of classes. Thread safe: classes may be added while objects are made.
+template <class Base>
+class Registry {
+ public:
+  // Makes an object from its config.
+  using Maker = std::function<std::shared_ptr<Base>(const Config&)>;
+
+  // `what` names the kind of class in messages, e.g. "layer".
+  explicit Registry(std::string what) : classes_(std::move(what)) {}
+
+  // Adds a class T. T has T::kClassName and either a static T::from_config(config) that returns a
+  // shared pointer, or T::Options with `fields` and a constructor from T::Options.
+  template <class T>
+  void add(ClassTraits traits = ClassTraits{.package = ""}) {
+    classes_.add(T::kClassName, make_object<T>, std::move(traits));
+  }
+  // Adds a class of this library; see KEEL_REGISTER.
+  template <class T>
+  void add_builtin(const registry_internal::LiteralTraits& traits) {
+    classes_.add(T::kClassName, make_object<T>, traits.traits());
+  }
+  // Adds a class of the user under another name than T::kClassName, such as "Package>Class".
+  // Objects of this class are serialized under that name.
+  template <class T>
+  void add_as(const std::string& class_name) {
+    classes_.add(class_name, make_object<T>, ClassTraits{.package = ""});
+    classes_.set_name(std::type_index(typeid(T)), class_name);
+  }
+  // Adds several classes with the same traits.
+  template <class... T>
+  void add_all(const ClassTraits& traits = ClassTraits{.package = ""}) {
+    (classes_.add(T::kClassName, make_object<T>, traits), ...);
+  }
+  // Adds a class with its own factory function. Replaces a class of the same name.
+  void add(const std::string& class_name, Maker maker,
+           ClassTraits traits = ClassTraits{.package = ""}) {
+    classes_.add(class_name, std::move(maker), std::move(traits));
+  }
+
+  // Adds a class, or replaces one, until the returned object is destroyed. Objects of several such
+  // calls must be destroyed in reverse order.
+  std::shared_ptr<const void> add_in_scope(const std::string& class_name, Maker maker) {
+    return classes_.add_in_scope(class_name, std::move(maker));
+  }
+  // Returns a maker of objects of class T.
+  template <class T>
+  static Maker maker_of() {
+    return
+        [](const Config& config) { return std::static_pointer_cast<Base>(make_object<T>(config)); };
+  }
+
+  // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
+  // the constructor.
+  std::shared_ptr<Base> make(const std::string& name, const Config& config) const {
+    return std::static_pointer_cast<Base>(classes_.make(name, config));
+  }
+
+  // Returns the names of all registered classes in ascending order.
+  std::vector<std::string> class_names() const { return classes_.class_names(); }
+  // Returns the name under which an object is serialized: that of add_as(), or its class name.
+  std::string name_of(const Base& object) const {
+    const std::optional<std::string> name = classes_.name_of(std::type_index(typeid(object)));
+    return name.has_value() ? *name : std::string(object.class_name());
+  }
+  // Returns the traits of a class, those of a user's class if the name is unknown.
+  ClassTraits traits(const std::string& class_name) const { return classes_.traits(class_name); }
+
+ private:
+  // Returns the object as a pointer to Base. The pointer owns a Base, whose destructor is virtual,
+  // so that all classes share the code that destroys them.
+  template <class T>
+  static std::shared_ptr<void> make_object(const Config& config) {
+    if constexpr (requires { T::from_config(config); }) {
+      return std::shared_ptr<Base>(T::from_config(config));
+    } else if constexpr (std::has_virtual_destructor_v<Base>) {
+      return std::shared_ptr<Base>(
+          static_cast<Base*>(new T(from_config<typename T::Options>(config, T::kClassName))));
+    } else {
+      return std::shared_ptr<Base>(
+          std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName)));
+    }
+  }
+
+  registry_internal::Classes classes_;
 };
 
 }  // namespace keel
@@ -162,12 +180,12 @@ class Registry {
 // Used in the source of the class, the macro defines keel::internal::register_<Class>(registry),
 // which the list of built-in classes of that Base calls. The list needs no header of the class, and
 // no static initializer is involved that a linker might drop.
-#define KEEL_REGISTER(Base, Class, ...)                     \
-  namespace internal {                                      \
-  void register_##Class(Registry<Base>& registry);          \
-  void register_##Class(Registry<Base>& registry) {         \
-    registry.template add<Class>(ClassTraits{__VA_ARGS__}); \
-  }                                                         \
+#define KEEL_REGISTER(Base, Class, ...)                  \
+  namespace internal {                                   \
+  void register_##Class(Registry<Base>& registry);       \
+  void register_##Class(Registry<Base>& registry) {      \
+    registry.template add_builtin<Class>({__VA_ARGS__}); \
+  }                                                      \
   }
 // Registers the built-in classes of one source. The body of the function
 // keel::internal::register_<group>(registry) follows:

@@ -95,7 +95,7 @@ using CallbackHandle = Handle<Callback>;
 // Creates a callback of a user-defined class: fit(data, {.callbacks = {make_callback<Mine>(3)}}).
 template <std::derived_from<Callback> T, class... Args>
 Handle<T> make_callback(Args&&... args) {
-  return Handle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
+  return Handle<T>(kAdopt, make_owned<T>(std::forward<Args>(args)...));
 }
 
 // Set by a callback to make fit resume.

@@ -67,7 +67,7 @@ class WrapperLayer : public Layer, public SublayerAttributes {
     std::optional<LayerHandle<Layer>> layer = taken_layer(rest);
     auto options = keel::from_config<typename T::Options>(rest, T::kClassName);
     options.layer = std::move(layer);
-    return std::make_shared<T>(std::move(options));
+    return make_owned<T>(std::move(options));
   }
 
   // Builds the inner layer for the same inputs.
