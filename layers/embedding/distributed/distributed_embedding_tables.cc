@@ -10,6 +10,52 @@
 #include <keel/layers/embedding/tables/internal/lookup_counter.h>
 
 namespace keel {
+namespace {
+
+// Returns the ids or weights by path in the output of preprocess().
+std::map<std::string, TensorLike> by_path(const Tensors& placements, const char* part) {
+  std::map<std::string, TensorLike> out;
+  for (const auto& [placement, group] : placements.entries()) {
+    const auto found = group.entries().find(part);
+    if (found == group.entries().end()) continue;
+    for (const auto& [path, tensor] : found->second.entries()) out.emplace(path, tensor.leaf());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TableLookup> DistributedEmbeddingLayer::lookups(const Tensors& inputs) const {
+  // A call with weights records the output of preprocess().
+  constexpr const char* kPreprocessed = "preprocessed_inputs_per_placement";
+  std::map<std::string, TensorLike> ids, weights;
+  if (inputs.is_dict() && inputs.entries().contains(kPreprocessed)) {
+    ids = by_path(inputs[kPreprocessed], "inputs");
+    weights = by_path(inputs[kPreprocessed], "weights");
+  } else {
+    const std::vector<TensorLike> flat = flatten(inputs);
+    for (size_t i = 0; i < flat.size(); ++i) ids.emplace(features_[i].path, flat[i]);
+  }
+  std::vector<TableLookup> out;
+  for (const Feature& feature : features_) {
+    const std::shared_ptr<const keras_rs::TableConfig> table = tables_[feature.table].config;
+    const auto weight = weights.find(feature.path);
+    out.push_back(
+        {.path = feature.path,
+         .table_name = table->name,
+         .table = table.get(),
+         .combiner = table->combiner,
+         .dynamic = table->dynamic,
+         .max_row_length = feature.max_row_length(),
+         .ids = ids.at(feature.path),
+         .weights = weight == weights.end() ? std::nullopt : std::optional(weight->second)});
+  }
+  return out;
+}
+
+Tensors DistributedEmbeddingLayer::pack_features(const std::vector<TensorLike>& values) const {
+  return pack_sequence_as(options_.feature_configs, values);
+}
 
 std::vector<StateEntry> DistributedEmbeddingLayer::state_entries() const {
   std::vector<StateEntry> out;

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/tables/table_lookups.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/preprocessing/lookup.h>
@@ -105,22 +105,11 @@ LayerHandle<Layer> lookup_layer(const std::string& name, const Tensor& keys, int
   return LayerHandle<IndexLookupLayer<Key>>(std::move(options));
 }
 
-// The ids or weights of a DistributedEmbedding, by path: the output of preprocess().
-std::map<std::string, TensorLike> by_path(const Tensors& placements, const char* part) {
-  std::map<std::string, TensorLike> out;
-  for (const auto& [placement, group] : placements.entries()) {
-    const auto found = group.entries().find(part);
-    if (found == group.entries().end()) continue;
-    for (const auto& [path, tensor] : found->second.entries()) out.emplace(path, tensor.leaf());
-  }
-  return out;
-}
-
 }  // namespace
 
 bool KerasLookups::replaces(const Operation& operation) {
   if (dynamic_cast<const TPUEmbeddingLayer*>(&operation) != nullptr ||
-      dynamic_cast<const DistributedEmbeddingLayer*>(&operation) != nullptr) {
+      dynamic_cast<const TableLookups*>(&operation) != nullptr) {
     return true;
   }
   const auto* const embedding = dynamic_cast<const EmbeddingLayer*>(&operation);
@@ -133,9 +122,8 @@ void KerasLookups::add(const GraphNode& node) {
   const Operation* const layer = node.operation.get();
   if (const auto* const tpu = dynamic_cast<const TPUEmbeddingLayer*>(layer)) {
     add_tpu_embedding(node, *tpu);
-  } else if (const auto* const distributed =
-                 dynamic_cast<const DistributedEmbeddingLayer*>(layer)) {
-    add_distributed(node, *distributed);
+  } else if (const auto* const tables = dynamic_cast<const TableLookups*>(layer)) {
+    add_table_lookups(node, dynamic_cast<const Layer&>(*layer), *tables);
   } else if (const auto* const reduce = dynamic_cast<const EmbedReduceLayer*>(layer)) {
     add_reduce(node, *reduce);
   } else {
@@ -194,49 +182,36 @@ void KerasLookups::add_tpu_embedding(const GraphNode& node, const TPUEmbeddingLa
   results_.add(node, pack_sequence_as(layer.feature_config(), found));
 }
 
-void KerasLookups::add_distributed(const GraphNode& node, const DistributedEmbeddingLayer& layer) {
-  // A call with weights records the output of preprocess().
-  constexpr const char* kPreprocessed = "preprocessed_inputs_per_placement";
-  const std::vector<std::string> paths = flatten_paths(layer.feature_configs());
-  std::map<std::string, TensorLike> ids, weights;
-  if (node.inputs.is_dict() && node.inputs.entries().contains(kPreprocessed)) {
-    ids = by_path(node.inputs[kPreprocessed], "inputs");
-    weights = by_path(node.inputs[kPreprocessed], "weights");
-  } else {
-    const std::vector<TensorLike> flat = flatten(node.inputs);
-    for (size_t i = 0; i < flat.size(); ++i) ids.emplace(paths[i], flat[i]);
-  }
-  const std::vector<keras_rs::FeatureConfig> configs = flatten(layer.feature_configs());
+void KerasLookups::add_table_lookups(const GraphNode& node, const Layer& layer,
+                                     const TableLookups& tables) {
   const std::vector<TensorSpec> outputs = flatten(node.output_specs);
   std::vector<TensorLike> found;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const std::shared_ptr<const keras_rs::TableConfig> table = layer.table_of_feature(paths[i]);
-    const Shape& input = configs[i].input_shape;
+  for (const TableLookup& lookup : tables.lookups(node.inputs)) {
+    const TensorSpec& output = outputs[found.size()];
     Feature feature{.layer = layer,
-                    .path = paths[i],
-                    .table_name = table->name,
-                    .table = table.get(),
-                    .combiner = table->combiner,
-                    .dynamic = table->dynamic,
+                    .path = lookup.path,
+                    .table_name = lookup.table_name,
+                    .table = lookup.table,
+                    .combiner = lookup.combiner,
+                    .dynamic = lookup.dynamic,
                     .read_table =
-                        [&layer, table] {
-                          const std::string entry = table->name + "/embeddings";
+                        [&layer, name = lookup.table_name] {
+                          const std::string entry = name + "/embeddings";
                           for (const StateEntry& state : layer.state_entries()) {
-                            if (state.name == entry)
-                              return Feature::TableCopy{table->name, state.get()};
+                            if (state.name == entry) return Feature::TableCopy{name, state.get()};
                           }
                           throw RuntimeError(entry, ": no such table");
                         },
-                    .max_row_length = input.rank() == 2 ? input[1] : kUnknown,
-                    .ids = ids.at(paths[i]),
-                    .output = outputs[i].shape};
-    if (outputs[i].dtype != DType::kFloat32) {
-      refuse(feature, "its table is ", outputs[i].dtype, "; only float32 is supported");
+                    .max_row_length = lookup.max_row_length,
+                    .ids = lookup.ids,
+                    .weights = lookup.weights,
+                    .output = output.shape};
+    if (output.dtype != DType::kFloat32) {
+      refuse(feature, "its table is ", output.dtype, "; only float32 is supported");
     }
-    if (const auto w = weights.find(paths[i]); w != weights.end()) feature.weights = w->second;
     found.emplace_back(look_up_and_reduce(feature));
   }
-  results_.add(node, pack_sequence_as(layer.feature_configs(), found));
+  results_.add(node, tables.pack_features(found));
 }
 
 // Replaces an EmbedReduce like a feature of a DistributedEmbedding.
