@@ -2,10 +2,11 @@
 """Checks what the documentation shows: README.md, CONTRIBUTING.md, docs/*.md and docs/guides/*.md.
 
   code_blocks.py extract ROOT OUT
-      Writes every ```cpp block as a program, OUT/<document>_<n>.cc (OUT/guides_<document>_<n>.cc
-      for a guide), and prints their paths, one a line. A block without main() is a fragment: its
-      includes and using-directives stay outside, the rest becomes the body of main(). Files that
-      have not changed are not touched.
+      Writes every ```cpp block as a source, OUT/<document>_<n>.cc (OUT/guides_<document>_<n>.cc
+      for a guide), and prints their paths, one a line. Each block is in a namespace of its own, so
+      that doc_blocks.cc can be one program of all of them. A block without main() is a fragment:
+      its includes and using-directives stay outside, the rest becomes the body of main(). Files
+      that have not changed are not touched.
   code_blocks.py commands ROOT BIN
       Checks the commands in ```sh blocks and in indented blocks: programs of build/<preset>/bin
       must exist in BIN, their --help must list the flags, and ./dev must have the command. Exits
@@ -23,7 +24,8 @@ import subprocess
 import sys
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
-HOISTED = re.compile(r"^\s*(#include\b.*|using namespace .*;|namespace \w+ = .*;)$")
+INCLUDE = re.compile(r"^\s*#include\b.*$")
+HOISTED = re.compile(r"^\s*(using namespace .*;|namespace \w+ = .*;)$")
 PROGRAM = re.compile(r"(?:\./)?build/\w+/bin/(\w+)$")
 FLAG = re.compile(r"^--?([A-Za-z][\w-]*)")
 
@@ -40,17 +42,22 @@ def blocks(text: str, language: str):
             yield text.count("\n", 0, match.start()) + 2, match[2]
 
 
-def as_program(block: str, line: int, document: pathlib.Path) -> str:
+def as_source(block: str, line: int, document: pathlib.Path, name: str) -> str:
     if "#include <keel/keel.h>" not in block:
         sys.exit(f"{document}:{line}: the block must include <keel/keel.h>")
-    place = f'#line {line} "{document}"\n'
-    if re.search(r"\bint main\(", block):
-        return place + block
+    place = f'#line {line} "{document}"'
     lines = block.splitlines()
-    # Lines keep their numbers: a line that moves out of main() leaves an empty line.
-    head = [text for text in lines if HOISTED.match(text)]
-    body = ["" if HOISTED.match(text) else text for text in lines]
-    return "\n".join(head + ["int main() {", place.rstrip()] + body + ["}", ""])
+    is_program = re.search(r"\bint main\(", block) is not None
+    # Lines keep their numbers: a line that moves to the top leaves an empty line.
+    outside = [text for text in lines if INCLUDE.match(text)]
+    inside = [] if is_program else [text for text in lines if HOISTED.match(text)]
+    body = ["" if INCLUDE.match(text) or (not is_program and HOISTED.match(text)) else text for text in lines]
+    if is_program:
+        body = [re.sub(r"\bint main\(", "auto block_main(", text) for text in body]
+    else:
+        body = ["auto block_main() {", place, *body, "}"]
+    return "\n".join([*outside, '#include "tests/docs/doc_block.h"', f"namespace keel_docs::block_{name} {{", *inside, place,
+                      *body, f'static const Block block("{name}", run_block<block_main>);', "}", ""])
 
 
 def write_if_changed(path: pathlib.Path, text: str):
@@ -67,7 +74,7 @@ def extract(root: pathlib.Path, out: pathlib.Path) -> int:
             name = "guides_" + name
         for number, (line, block) in enumerate(blocks(document.read_text(), "cpp"), 1):
             path = out / f"{name}_{number}.cc"
-            write_if_changed(path, as_program(block, line, document))
+            write_if_changed(path, as_source(block, line, document, path.stem))
             written.append(path)
     for path in out.glob("*.cc"):
         if path not in written:
