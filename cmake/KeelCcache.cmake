@@ -4,8 +4,15 @@ option(KEEL_CCACHE "Compile through ccache if it is installed" ON)
 if(NOT KEEL_CCACHE OR NOT PROJECT_IS_TOP_LEVEL OR CMAKE_CXX_COMPILER_LAUNCHER)
   return()
 endif()
-find_program(KEEL_CCACHE_PROGRAM ccache)
-mark_as_advanced(KEEL_CCACHE_PROGRAM)
+# The first configuration of a build folder decides: another compiler launcher would compile every
+# source again when ccache is installed later.
+if(NOT DEFINED KEEL_CCACHE_PROGRAM)
+  find_program(program_of_ccache ccache NO_CACHE)
+  if(NOT program_of_ccache)
+    set(program_of_ccache "")
+  endif()
+  set(KEEL_CCACHE_PROGRAM "${program_of_ccache}" CACHE INTERNAL "ccache, or empty")
+endif()
 if(KEEL_CCACHE_PROGRAM)
   # The paths of a clone and the times of files must not change the result; precompiled headers
   # need the last three.

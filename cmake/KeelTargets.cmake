@@ -61,7 +61,7 @@ function(keel_unity_build target)
   endif()
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
-    if(IS_ABSOLUTE ${source} OR source MATCHES "^(kernels|ops)/" OR source IN_LIST ARGN)
+    if(IS_ABSOLUTE ${source} OR source MATCHES "(^|/)(kernels|ops)/" OR source IN_LIST ARGN)
       continue()
     endif()
     get_filename_component(folder ${source} DIRECTORY)
@@ -91,16 +91,19 @@ endfunction()
 
 # keel_library(<folder> [EXCEPT ...] [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
 #              [LIGHT [FULL ...]])
-# makes target keel_<folder> of the folder's sources. A folder sees the headers of the folders it
-# links and no others: its include directory is a tree of links to itself and to the folders before it.
+# makes target keel_<folder> of the folder's sources but those of the extensions (KeelExtensions.cmake).
+# A folder sees the headers of the folders it links and no others: its include directory is a tree of
+# links to itself and to the folders before it.
 #   EXCEPT: prefixes of sources that do not belong to the library.
-#   ALONE: sources that a fast build compiles one by one.
-#   LIGHT: the folder's code does no heavy computation. A fast build compiles
-#     it at -O1, which takes a third less time, except sources with a prefix of FULL.
+# The others are those of keel_compile_library.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
   cmake_parse_arguments(ARG "LIGHT" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   keel_sources(sources *.cc EXCEPT ${ARG_EXCEPT})
+  keel_extension_regex(extensions ${KEEL_EXTENSIONS})
+  list(TRANSFORM sources PREPEND ${folder}/)
+  list(FILTER sources EXCLUDE REGEX "${extensions}")
+  list(TRANSFORM sources REPLACE "^${folder}/" "")
   add_library(keel_${folder} STATIC ${sources})
   add_library(keel::${folder} ALIAS keel_${folder})
   target_link_libraries(keel_${folder} INTERFACE ${KEEL_CXX_RUNTIME})
@@ -111,31 +114,40 @@ function(keel_library folder)
     $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include>)
   target_compile_features(keel_${folder} PUBLIC cxx_std_20)
   target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
-  keel_unity_build(keel_${folder} ${ARG_ALONE})
+  if(ARG_LIGHT)
+    set(light LIGHT FULL ${ARG_FULL})
+  endif()
+  keel_compile_library(keel_${folder} PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} ${light})
   if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
     # Optimize because fuzzing needs many inputs per second.
     target_compile_options(keel_${folder} PRIVATE -fsanitize=fuzzer-no-link -O1)
   endif()
-  # GCC crashes on a precompiled header that was compiled with another optimization level.
-  set(precompiled_by keel_framework)
+endfunction()
+
+# keel_compile_library(<target> [PRECOMPILE ...] [ALONE ...] [LIGHT [FULL ...]]): how fast builds
+# compile the sources of a library.
+#   PRECOMPILE: the project's own headers that most of the sources include.
+#   ALONE: sources that are compiled one by one.
+#   LIGHT: the sources do no heavy computation and are compiled at -O1, which takes a third less
+#     time, but for those whose path begins with a regular expression of FULL.
+function(keel_compile_library target)
+  cmake_parse_arguments(ARG "LIGHT" "" "PRECOMPILE;ALONE;FULL" ${ARGN})
+  keel_unity_build(${target} ${ARG_ALONE})
+  # Other builds check that each source includes what it uses.
+  set(headers
+    <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
+  if(KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS)
+    list(APPEND headers ${ARG_PRECOMPILE})
+  endif()
+  target_precompile_headers(${target} PRIVATE ${headers})
   if(ARG_LIGHT AND KEEL_FAST_BUILD)
-    set(precompiled_by keel_layers)
-    target_compile_options(keel_${folder} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    get_target_property(sources ${target} SOURCES)
     list(JOIN ARG_FULL "|" full)
-    list(FILTER sources INCLUDE REGEX "^(${full})/")
+    list(FILTER sources INCLUDE REGEX "^(${full})")
+    # GCC cannot use a precompiled header of another optimization level.
     set_source_files_properties(${sources} PROPERTIES
       COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
-  endif()
-  # The project's own headers are precompiled only if another build checks that each source includes
-  # what it uses. A fast build has so few units that all folders share the standard headers.
-  set(standard
-    <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
-  if(KEEL_PRECOMPILE_OWN_HEADERS)
-    target_precompile_headers(keel_${folder} PRIVATE ${standard} ${ARG_PRECOMPILE})
-  elseif(NOT KEEL_FAST_BUILD OR precompiled_by STREQUAL "keel_${folder}")
-    target_precompile_headers(keel_${folder} PRIVATE ${standard})
-  else()
-    target_precompile_headers(keel_${folder} REUSE_FROM ${precompiled_by})
   endif()
 endfunction()
 
@@ -167,16 +179,24 @@ function(keel_protobuf folder name)
   target_link_libraries(${target} PRIVATE protobuf::libprotobuf)
 endfunction()
 
-# Programs link the shared library, or the libraries of all folders.
+# Programs link the shared library, or all static ones.
 if(BUILD_SHARED_LIBS)
   set(KEEL_LIBRARY keel)
 else()
   set(KEEL_LIBRARY keel_savedmodel)
+  foreach(extension ${KEEL_EXTENSIONS})
+    list(APPEND KEEL_LIBRARY keel_${extension})
+  endforeach()
 endif()
 
-# keel_program(<name> SOURCES ... [LINK ...]): adds an executable in bin/.
+# keel_program(<name> SOURCES ... [LINK ...] [ESSENTIAL]): adds an executable in bin/. ESSENTIAL: it needs
+# no extension.
 function(keel_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "ESSENTIAL" "" "SOURCES;LINK" ${ARGN})
+  set(library ${KEEL_LIBRARY})
+  if(ARG_ESSENTIAL AND NOT BUILD_SHARED_LIBS)
+    set(library keel_savedmodel)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${KEEL_LIBRARY} ${ARG_LINK})
+  target_link_libraries(${name} PRIVATE ${library} ${ARG_LINK})
 endfunction()

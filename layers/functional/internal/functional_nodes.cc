@@ -4,7 +4,7 @@
 #include <array>
 
 #include <keel/layers/functional/internal/keras_calls.h>
-#include <keel/layers/functional/internal/operator_arguments.h>
+#include <keel/layers/functional/internal/operator_placeholder.h>
 
 namespace keel {
 namespace {

@@ -158,9 +158,7 @@ bool has_separate_arguments(const Config& entry) {
   return arguments != nullptr && arguments->is_list() && arguments->items().size() > 1;
 }
 
-}  // namespace
-
-bool is_operator(const Config& entry) {
+bool is_catalog_operator(const Config& entry) {
   if (is_tensorflow_operator(entry["class_name"].string())) return true;
   const Config* const module = entry.find("module");
   if (module != nullptr && module->is_string())
@@ -174,8 +172,6 @@ bool is_operator(const Config& entry) {
   const std::vector<std::string> known = layer_registry().class_names();
   return std::ranges::find(known, class_name) == known.end();
 }
-
-namespace {
 
 // Returns the call of an operator of Keras 3, whose class is the function in camel case, or of
 // TensorFlow.
@@ -260,11 +256,9 @@ std::optional<OperatorCall> call_of_keras_layer(const FunctionCall& call, const 
   return translated(class_name, options, Tensors(arguments.tensor("x")));
 }
 
-}  // namespace
-
-OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
-                                const Config& config, const Config& arguments,
-                                const std::vector<Tensor>& tensors) {
+OperatorCall catalog_layer(const std::string& caller, const std::string& class_name,
+                           const Config& config, const Config& arguments,
+                           const std::vector<Tensor>& tensors) {
   const Config* const name = config.find("name");
   const std::string text = name != nullptr && name->is_string() ? name->string() : "";
   const FunctionCall call = function_call(class_name, config, arguments, std::ssize(tensors));
@@ -294,5 +288,10 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
   return {layer("Operator", config, options),
           inputs.size() == 1 ? inputs[0] : Tensors::list(std::move(inputs))};
 }
+
+}  // namespace
+
+const GraphOperators kCatalogOperators = {.recognizes = is_catalog_operator,
+                                          .convert = catalog_layer};
 
 }  // namespace keel

@@ -33,4 +33,15 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
                                 const Config& config, const Config& arguments,
                                 const std::vector<Tensor>& tensors);
 
+// The functions above. They belong to the library keel_catalog, whose functions of keras.ops
+// compute the operators; without it, is_operator() recognizes most operators and
+// layer_for_operator() throws NotImplementedError.
+struct GraphOperators {
+  decltype(&is_operator) recognizes;
+  decltype(&layer_for_operator) convert;
+};
+extern const GraphOperators kCatalogOperators;
+// Sets the functions; keel_catalog calls it before main().
+void set_graph_operators(const GraphOperators& operators);
+
 }  // namespace keel

@@ -7,8 +7,6 @@
 namespace keel {
 namespace {
 
-constexpr const char* kTensor = "__tensor_number__";
-
 // Reads nested lists of numbers. Returns the shape and appends the values.
 Shape array_of(const Config& config, std::vector<double>& values, bool& integers) {
   if (!config.is_list()) {
@@ -38,13 +36,6 @@ bool is_ellipsis(const Config& key) {
 }
 
 }  // namespace
-
-Config tensor_placeholder(int64_t i) { return Config::dict({{kTensor, i}}); }
-
-int64_t placeholder_number(const Config& value) {
-  const Config* const number = value.is_dict() ? value.find(kTensor) : nullptr;
-  return number == nullptr ? -1 : number->integer();
-}
 
 bool OperatorArguments::has(const char* name) const {
   const Config* const value = values_.find(name);

@@ -9,12 +9,9 @@
 #include <keel/autodiff/keras_ops/operand.h>
 #include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
+#include <keel/layers/functional/internal/operator_placeholder.h>
 
 namespace keel {
-
-// Returns the placeholder of tensor `i` of a call, and the number of a placeholder, or -1.
-Config tensor_placeholder(int64_t i);
-int64_t placeholder_number(const Config& value);
 
 // Reads the arguments of one call by name. Values are those of Python, with placeholders for
 // tensors. Functions that return a value throw ValueError, naming the argument, if it is missing
