@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <regex>
+#include <stdexcept>
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/internal/regular_expression.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/config/registry.h>
 #include <keel/framework/update_rule.h>
@@ -36,7 +37,7 @@ void check_member(const std::string& key, const OptimizerHandle& optimizer) {
 }
 
 bool matches_path(const std::string& key, const std::string& path) {
-  return std::regex_match(path, std::regex(key));
+  return RegularExpression(key).matches(path);
 }
 
 MultiOptimizer::Options checked(const MultiOptimizer::Options& options) {
@@ -66,7 +67,7 @@ OptimizerMap::OptimizerMap(OptimizerHandle default_optimizer, Entries optimizer_
     }
     try {
       matches_path(key, "");
-    } catch (const std::regex_error& error) {
+    } catch (const std::runtime_error& error) {
       throw ValueError("OptimizerMap: '", key, "' is not a regular expression: ", error.what());
     }
   }

@@ -1,16 +1,17 @@
 #include <keel/optimizers/step/decay_exceptions.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace keel {
 
 void DecayExceptions::set(const std::string& caller, const std::vector<Variable>& variables,
                           const std::vector<std::string>& patterns) {
-  std::vector<std::regex> compiled;
+  std::vector<RegularExpression> compiled;
   for (const std::string& pattern : patterns) {
     try {
       compiled.emplace_back(pattern);
-    } catch (const std::regex_error& error) {
+    } catch (const std::runtime_error& error) {
       throw ValueError(caller, ": '", pattern,
                        "' is not a valid regular expression: ", error.what(),
                        "; use ECMAScript syntax");
@@ -34,7 +35,7 @@ bool DecayExceptions::contains(const Variable& variable) const {
   const auto found = known_.find(variable.id());
   if (found != known_.end()) return found->second;
   const bool is = std::ranges::any_of(
-      patterns_, [&](const std::regex& p) { return std::regex_search(variable.name(), p); });
+      patterns_, [&](const RegularExpression& p) { return p.matches_part_of(variable.name()); });
   known_.emplace(variable.id(), is);
   return is;
 }

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include <keel/autodiff/variable.h>
+#include <keel/framework/base/internal/regular_expression.h>
 
 namespace keel {
 
@@ -24,7 +24,7 @@ class DecayExceptions {
 
  private:
   mutable std::mutex mutex_;  // guards all members below
-  std::vector<std::regex> patterns_;
+  std::vector<RegularExpression> patterns_;
   mutable std::map<uint64_t, bool> known_;  // by Variable::id: listed variables and cached answers
   bool empty_ = true;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <stdexcept>
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/internal/math.h>
@@ -247,7 +248,7 @@ MuonRule::MuonRule(const MuonRuleOptions& o) : options(o) {
   for (const std::string& pattern : o.exclude_layers) {
     try {
       excluded_.emplace_back(pattern);
-    } catch (const std::regex_error& error) {
+    } catch (const std::runtime_error& error) {
       throw ValueError("Muon: exclude_layers: '", pattern,
                        "' is not a regular expression: ", error.what(), "; use ECMAScript syntax");
     }
@@ -259,8 +260,9 @@ bool MuonRule::takes_adam_step(const VariableInfo& variable) const {
       in_lower_case(variable.path).find("embedding") != std::string::npos) {
     return true;
   }
-  return std::ranges::any_of(
-      excluded_, [&](const std::regex& part) { return std::regex_search(variable.path, part); });
+  return std::ranges::any_of(excluded_, [&](const RegularExpression& part) {
+    return part.matches_part_of(variable.path);
+  });
 }
 std::vector<Slot> MuonRule::slots() const { return {{.name = "momentum"}, {.name = "velocity"}}; }
 std::optional<Shape> MuonRule::slot_shape(size_t slot, const VariableInfo& variable) const {

@@ -5,10 +5,10 @@
 // step from 1. Parameters are checked where users set them, not here.
 #pragma once
 
-#include <regex>
 #include <string>
 #include <vector>
 
+#include <keel/framework/base/internal/regular_expression.h>
 #include <keel/framework/whole_variable_rule.h>
 
 namespace keel {
@@ -68,7 +68,7 @@ struct MuonRule final : WholeVariableRule {
                        const Step&) const override;
 
  private:
-  std::vector<std::regex> excluded_;
+  std::vector<RegularExpression> excluded_;
 };
 
 // Options of ScheduleFreeAdamWRule.
