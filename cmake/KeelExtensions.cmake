@@ -39,11 +39,11 @@ function(keel_extension_regex variable)
   set(${variable} "^(${all})" PARENT_SCOPE)
 endfunction()
 
-# keel_extension(<name> [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [EXCEPT ...] [ALONE ...])
-# makes target keel_<name> of the extension's sources in all folders. Fast builds compile them like
-# those of their folders: kernels and operations with all optimizations, the rest at -O1.
+# keel_extension(<name> [EXCEPT ...] ...) makes target keel_<name> of the extension's sources in all folders.
+#   EXCEPT: prefixes of sources that do not belong to it.
+# The other arguments are those of keel_add_library.
 function(keel_extension name)
-  cmake_parse_arguments(ARG "" "" "LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;EXCEPT;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   keel_extension_regex(own ${name})
   set(sources)
   foreach(folder ${KEEL_FOLDERS})
@@ -51,13 +51,9 @@ function(keel_extension name)
     list(FILTER found INCLUDE REGEX "${own}")
     list(APPEND sources ${found})
   endforeach()
-  add_library(keel_${name} STATIC ${sources})
-  add_library(keel::${name} ALIAS keel_${name})
-  target_compile_features(keel_${name} PUBLIC cxx_std_20)
-  target_link_libraries(keel_${name} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+  keel_add_library(${name} SOURCES ${sources} LINK_PUBLIC ${ARG_LINK_PUBLIC} LINK_PRIVATE ${ARG_LINK_PRIVATE}
+    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} FULL ${ARG_FULL})
   if("layers/${name}_layers.cc" IN_LIST sources)
     target_link_options(keel_${name} INTERFACE LINKER:--undefined=keel_${name}_is_linked)
   endif()
-  keel_compile_library(keel_${name} LIGHT FULL "(framework/kernels|autodiff/ops|savedmodel/serving/(base|protocol))/"
-    ALONE ${ARG_ALONE} PRECOMPILE ${ARG_PRECOMPILE})
 endfunction()

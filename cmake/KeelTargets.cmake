@@ -89,66 +89,82 @@ function(keel_sources variable pattern)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# keel_library(<folder> [EXCEPT ...] [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
-#              [LIGHT [FULL ...]])
-# makes target keel_<folder> of the folder's sources but those of the extensions (KeelExtensions.cmake).
-# A folder sees the headers of the folders it links and no others: its include directory is a tree of
-# links to itself and to the folders before it.
+# keel_add_library(<name> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
+#                  [FULL ...])
+# makes target keel_<name>. Fast builds compile it at -O1, which takes a third less time, except the
+# sources with loops over elements, rows, ids or bytes:
+#   FULL: regular expressions with which the paths of these sources begin. They form the object library
+#     keel_<name>_full.
+#   PRECOMPILE: the project's own headers that most of the other sources include. Builds that are not
+#     fast check that each source includes what it uses.
+#   ALONE: sources that a fast build compiles one by one.
+function(keel_add_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  set(targets keel_${name})
+  set(sources ${ARG_SOURCES})
+  if(ARG_FULL AND KEEL_FAST_BUILD)
+    list(JOIN ARG_FULL "|" full)
+    set(full_sources ${sources})
+    list(FILTER full_sources INCLUDE REGEX "^(${full})")
+    list(FILTER sources EXCLUDE REGEX "^(${full})")
+    list(APPEND targets keel_${name}_full)
+    add_library(keel_${name}_full OBJECT ${full_sources})
+  endif()
+  add_library(keel_${name} STATIC ${sources})
+  add_library(keel::${name} ALIAS keel_${name})
+  target_link_libraries(keel_${name} INTERFACE ${KEEL_CXX_RUNTIME})
+  # GCC cannot use a precompiled header of another optimization level.
+  set(standard
+    <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
+  foreach(target ${targets})
+    target_compile_features(${target} PUBLIC cxx_std_20)
+    target_link_libraries(${target} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+    keel_unity_build(${target} ${ARG_ALONE})
+    if(target STREQUAL "keel_${name}" AND (KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS))
+      target_precompile_headers(${target} PRIVATE ${standard} ${ARG_PRECOMPILE})
+    elseif(target MATCHES "_full$" AND NOT target STREQUAL "keel_framework_full")
+      target_precompile_headers(${target} REUSE_FROM keel_framework_full)
+    else()
+      target_precompile_headers(${target} PRIVATE ${standard})
+    endif()
+  endforeach()
+  if(KEEL_FAST_BUILD)
+    target_compile_options(keel_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(ARG_FULL)
+      target_sources(keel_${name} PRIVATE $<TARGET_OBJECTS:keel_${name}_full>)
+    endif()
+  endif()
+endfunction()
+
+# keel_library(<folder> [EXCEPT ...] ...) makes target keel_<folder> of the folder's sources but those of
+# the extensions (KeelExtensions.cmake). A folder sees the headers of the folders it links and no others:
+# its include directory is a tree of links to itself and to the folders before it.
 #   EXCEPT: prefixes of sources that do not belong to the library.
-# The others are those of keel_compile_library.
+# The other arguments are those of keel_add_library.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
-  cmake_parse_arguments(ARG "LIGHT" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   keel_sources(sources *.cc EXCEPT ${ARG_EXCEPT})
   keel_extension_regex(extensions ${KEEL_EXTENSIONS})
   list(TRANSFORM sources PREPEND ${folder}/)
   list(FILTER sources EXCLUDE REGEX "${extensions}")
   list(TRANSFORM sources REPLACE "^${folder}/" "")
-  add_library(keel_${folder} STATIC ${sources})
-  add_library(keel::${folder} ALIAS keel_${folder})
-  target_link_libraries(keel_${folder} INTERFACE ${KEEL_CXX_RUNTIME})
+  keel_add_library(${folder} SOURCES ${sources} LINK_PUBLIC ${ARG_LINK_PUBLIC} LINK_PRIVATE ${ARG_LINK_PRIVATE}
+    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} FULL ${ARG_FULL})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
   file(MAKE_DIRECTORY ${tree}/keel)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/keel/${folder} SYMBOLIC)
-  target_include_directories(keel_${folder} PUBLIC
-    $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include>)
-  target_compile_features(keel_${folder} PUBLIC cxx_std_20)
-  target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
-  if(ARG_LIGHT)
-    set(light LIGHT FULL ${ARG_FULL})
-  endif()
-  keel_compile_library(keel_${folder} PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} ${light})
-  if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
-    # Optimize because fuzzing needs many inputs per second.
-    target_compile_options(keel_${folder} PRIVATE -fsanitize=fuzzer-no-link -O1)
-  endif()
-endfunction()
-
-# keel_compile_library(<target> [PRECOMPILE ...] [ALONE ...] [LIGHT [FULL ...]]): how fast builds
-# compile the sources of a library.
-#   PRECOMPILE: the project's own headers that most of the sources include.
-#   ALONE: sources that are compiled one by one.
-#   LIGHT: the sources do no heavy computation and are compiled at -O1, which takes a third less
-#     time, but for those whose path begins with a regular expression of FULL.
-function(keel_compile_library target)
-  cmake_parse_arguments(ARG "LIGHT" "" "PRECOMPILE;ALONE;FULL" ${ARGN})
-  keel_unity_build(${target} ${ARG_ALONE})
-  # Other builds check that each source includes what it uses.
-  set(headers
-    <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
-  if(KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS)
-    list(APPEND headers ${ARG_PRECOMPILE})
-  endif()
-  target_precompile_headers(${target} PRIVATE ${headers})
-  if(ARG_LIGHT AND KEEL_FAST_BUILD)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-    get_target_property(sources ${target} SOURCES)
-    list(JOIN ARG_FULL "|" full)
-    list(FILTER sources INCLUDE REGEX "^(${full})")
-    # GCC cannot use a precompiled header of another optimization level.
-    set_source_files_properties(${sources} PROPERTIES
-      COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
-  endif()
+  foreach(target keel_${folder} keel_${folder}_full)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    target_include_directories(${target} PUBLIC
+      $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include>)
+    if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
+      # Optimize because fuzzing needs many inputs per second.
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -O1)
+    endif()
+  endforeach()
 endfunction()
 
 # keel_protobuf(<folder> <name> [<target>]): compiles the messages of <folder>/<name>.proto for the
@@ -175,8 +191,15 @@ function(keel_protobuf folder name)
   add_dependencies(keel_messages keel_${name}_messages)
   set_source_files_properties(${generated}/${record}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
   target_sources(${target} PRIVATE ${generated}/${record}.pb.cc)
-  target_include_directories(${target} SYSTEM PRIVATE ${generated})
-  target_link_libraries(${target} PRIVATE protobuf::libprotobuf)
+  set(targets ${target})
+  if(TARGET ${target}_full)
+    list(APPEND targets ${target}_full)
+    add_dependencies(${target}_full keel_${name}_messages)
+  endif()
+  foreach(target ${targets})
+    target_include_directories(${target} SYSTEM PRIVATE ${generated})
+    target_link_libraries(${target} PRIVATE protobuf::libprotobuf)
+  endforeach()
 endfunction()
 
 # Programs link the shared library, or all static ones.

@@ -9,6 +9,7 @@
 #include <keel/framework/config/configured.h>
 #include <keel/framework/config/registry.h>
 #include <keel/framework/internal/math.h>
+#include <keel/framework/internal/orthonormal.h>
 #include <keel/framework/internal/skip_initialization.h>
 #include <keel/framework/internal/stft_initializer.h>
 
@@ -202,7 +203,7 @@ class OrthogonalFunction final : public InitializerFunction {
     const int64_t columns = shape[-1];
     const int64_t rows = shape.drop_last().size();
     const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
-    const std::vector<double> vectors = orthonormal(count, length, stream);
+    const std::vector<double> vectors = orthonormal_vectors(count, length, stream);
     for (int64_t i = 0; i < std::ssize(out); ++i) {
       const int64_t row = (first + i) / columns, column = (first + i) % columns;
       const int64_t at = rows < columns ? row * length + column : column * length + row;
@@ -214,40 +215,6 @@ class OrthogonalFunction final : public InitializerFunction {
   std::optional<int64_t> seed() const override { return options_.seed; }
 
  private:
-  // Returns `count` orthonormal vectors, stored one after another: the Q factor of a QR
-  // decomposition whose R has a positive diagonal, by Gram-Schmidt.
-  static std::vector<double> orthonormal(int64_t count, int64_t length,
-                                         const RandomStream& stream) {
-    std::vector<float> draws(count * length);
-    stream.normal(draws, 0, 0, 1);
-    std::vector<double> vectors(count * length);
-    for (int64_t i = 0; i < length; ++i) {
-      for (int64_t k = 0; k < count; ++k) vectors[k * length + i] = draws[i * count + k];
-    }
-    for (int64_t k = 0; k < count; ++k) {
-      const std::span<double> vector(&vectors[k * length], length);
-      // The second pass removes the components that rounding has left.
-      for (int pass = 0; pass < 2; ++pass) {
-        for (int64_t other = 0; other < k; ++other) {
-          subtract_projection(vector, {&vectors[other * length], vector.size()});
-        }
-      }
-      const double norm = std::sqrt(dot(vector, vector));
-      for (double& v : vector) v /= norm;
-    }
-    return vectors;
-  }
-  static double dot(std::span<const double> a, std::span<const double> b) {
-    // Four sums in a fixed order let the compiler vectorize the loop without changing the result.
-    double lanes[4] = {};
-    for (size_t i = 0; i < a.size(); ++i) lanes[i % 4] += a[i] * b[i];
-    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-  }
-  static void subtract_projection(std::span<double> vector, std::span<const double> unit) {
-    const double part = dot(vector, unit);
-    for (size_t i = 0; i < vector.size(); ++i) vector[i] -= part * unit[i];
-  }
-
   const OrthogonalOptions options_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/internal/variable_storage.h>
+#include <keel/optimizers/step/summed_rows.h>
 
 namespace keel {
 namespace {
@@ -29,11 +30,9 @@ void check_slices(const std::string& caller, const Variable& variable,
                      " must hold rows of this shape, received ids ", slices.ids.shape(),
                      " and values ", slices.values.shape(), " of ", slices.dense_shape);
   }
-  for (const int64_t id : slices.ids.data<int64_t>()) {
-    if (id < 0 || id >= shape[0]) {
-      throw ValueError(caller, ": row ids for ", variable.path(), " must be in [0, ", shape[0],
-                       "), received ", id);
-    }
+  if (const auto id = first_invalid_id(slices.ids.data<int64_t>(), shape[0])) {
+    throw ValueError(caller, ": row ids for ", variable.path(), " must be in [0, ", shape[0],
+                     "), received ", *id);
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/kernels/update_rules/row_regularization.h>
+#include <keel/optimizers/step/summed_rows.h>
 #include <keel/optimizers/step/variable_update.h>
 
 namespace keel {
@@ -28,11 +28,8 @@ template <class T>
 void limit_rows(const Variable& variable) {
   const int64_t dim = row_size(variable);
   if (dim == 0) return;
-  T* const values = VariableStorage(variable).elements<T>().data();
-  const double most = variable.row_regularization().max_norm;
-  parallel_for(variable.shape().size() / dim, 256, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) kernels::limit_norm(values + row * dim, dim, most);
-  });
+  limit_norms(VariableStorage(variable).elements<T>().data(), variable.shape().size() / dim, dim,
+              variable.row_regularization().max_norm);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <variant>
 
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/step/gradient_clipping.h>
 #include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/optimizers/step/optimizer_step.h>
@@ -66,13 +65,13 @@ struct BufferedGradient {
 
   double squares() {
     if (!rows) return dense.squares();
-    return kernels::sum_of_squares(rows->values.data(), static_cast<int64_t>(rows->values.size()));
+    return squares_of<T>(rows->values);
   }
 
   void finish(double factor, BufferedRule kind) {
     if (rows) {
       if (dim == 0) return;
-      for (T& x : rows->values) x *= static_cast<T>(factor);
+      scale<T>(rows->values, factor);
       change_rows(update, rows->ids, rows->values.data(), dim, lazy);
       return;
     }

@@ -3,7 +3,6 @@
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/distribute/embedding/internal/row_exchange.h>
 #include <keel/distribute/internal/placement.h>
-#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/step/gradient_clipping.h>
 #include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/optimizers/step/optimizer_step.h>
@@ -130,16 +129,12 @@ void clip(Communicator& communicator, const StepPlan& plan, BufferedUpdates& den
           std::vector<OwnedRows>& rows) {
   std::vector<double> squares;
   for (BufferedUpdate<float>& buffered : dense) squares.push_back(buffered.squares());
-  for (const OwnedRows& table : rows) {
-    squares.push_back(
-        kernels::sum_of_squares(table.values.data(), static_cast<int64_t>(table.values.size())));
-  }
+  for (const OwnedRows& table : rows) squares.push_back(squares_of<float>(table.values));
   sum_over_ranks(communicator, squares, "the norms of gradients");
   const std::vector<double> factors = clip_factors(plan, squares);
   for (size_t i = 0; i < dense.size(); ++i) dense[i].scale(factors[i]);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const auto factor = static_cast<float>(factors[dense.size() + i]);
-    for (float& x : rows[i].values) x *= factor;
+    scale<float>(rows[i].values, factors[dense.size() + i]);
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/embedding/unique.h>
+#include <keel/framework/kernels/update_rules/row_regularization.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 
 namespace keel {
 
@@ -91,6 +93,30 @@ void add_to_zeros(std::span<T> values) {
   for (T& x : values) x += T{0};
 }
 
+template <class T>
+void scale(std::span<T> values, double factor) {
+  for (T& x : values) x *= static_cast<T>(factor);
+}
+
+template <class T>
+double squares_of(std::span<const T> values) {
+  return kernels::sum_of_squares(values.data(), std::ssize(values));
+}
+
+std::optional<int64_t> first_invalid_id(std::span<const int64_t> ids, int64_t rows) {
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= rows) return id;
+  }
+  return {};
+}
+
+template <class T>
+void limit_norms(T* values, int64_t rows, int64_t dim, double most) {
+  parallel_for(rows, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) kernels::limit_norm(values + row * dim, dim, most);
+  });
+}
+
 std::vector<OwnedRows> sum_rows_as_dense(distribute::Communicator& communicator,
                                          std::span<const OutgoingRows> tables) {
   // For each table, sends a second one that holds the rank that sent each row.
@@ -117,6 +143,12 @@ template void unscale(const StepPlan&, std::span<float>);
 template void unscale(const StepPlan&, std::span<double>);
 template void add_to_zeros(std::span<float>);
 template void add_to_zeros(std::span<double>);
+template void scale(std::span<float>, double);
+template void scale(std::span<double>, double);
+template double squares_of(std::span<const float>);
+template double squares_of(std::span<const double>);
+template void limit_norms(float*, int64_t, int64_t, double);
+template void limit_norms(double*, int64_t, int64_t, double);
 template void change_rows(const VariableUpdate<float>&, std::span<const int64_t>, float*, int64_t,
                           LazyTable*);
 template void change_rows(const VariableUpdate<double>&, std::span<const int64_t>, double*, int64_t,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,8 +40,24 @@ void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, 
 template <class T>
 void add_to_zeros(std::span<T> values);
 
+// Multiplies the values by a factor.
+template <class T>
+void scale(std::span<T> values, double factor);
+
+// Returns kernels::sum_of_squares() of the values.
+template <class T>
+double squares_of(std::span<const T> values);
+
+// Returns the first id that is not in [0, rows), or an empty optional.
+std::optional<int64_t> first_invalid_id(std::span<const int64_t> ids, int64_t rows);
+
+// Calls kernels::limit_norm() for each of `rows` rows.
+template <class T>
+void limit_norms(T* values, int64_t rows, int64_t dim, double most);
+
 // Sums rows like sum_rows_to_owners(), but in the order in which Communicator::reduce_scatter()
 // sums dense gradients, so the sums have the same bits.
 std::vector<distribute::OwnedRows> sum_rows_as_dense(
     distribute::Communicator& communicator, std::span<const distribute::OutgoingRows> tables);
+
 }  // namespace keel

@@ -1,3 +1,4 @@
+// Tests framework/initializers.cc and internal/orthonormal.cc.
 #include <keel/framework/initializers.h>
 
 #include <algorithm>
