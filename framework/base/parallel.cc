@@ -24,7 +24,7 @@ thread_local int serial_depth = 0;
 // One parallel loop. Threads take blocks until none is left.
 struct Loop {
   int64_t n, grain, blocks;
-  const std::function<void(int64_t, int64_t)>* fn;
+  FunctionRef<void(int64_t, int64_t)> fn;
   std::atomic<int64_t> next = 0;
   std::mutex mutex = {};  // guards error and failed_block
   std::exception_ptr error = nullptr;
@@ -35,7 +35,7 @@ struct Loop {
     for (int64_t block = next++; block < blocks; block = next++) {
       try {
         const int64_t begin = block * grain;
-        (*fn)(begin, std::min(n, begin + grain));
+        fn(begin, std::min(n, begin + grain));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (block < failed_block) {
@@ -194,11 +194,11 @@ int num_workers() {
 
 bool parallel_runs_in_place() { return serial_depth > 0 || num_workers() == 1; }
 
-void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn) {
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   if (n <= 0) return;
   const int64_t blocks = (n + grain - 1) / grain;
   if (blocks == 1) return fn(0, n);
-  Loop loop{.n = n, .grain = grain, .blocks = blocks, .fn = &fn};
+  Loop loop{.n = n, .grain = grain, .blocks = blocks, .fn = fn};
   if (parallel_runs_in_place()) {
     loop.work();
   } else {

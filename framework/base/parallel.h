@@ -10,6 +10,8 @@
 #include <functional>
 #include <optional>
 
+#include <keel/framework/base/function_ref.h>
+
 namespace keel {
 
 // Sets the number of cores that compute at once, for parallel loops and replicas together. Throws
@@ -29,7 +31,7 @@ int num_workers();
 // after another on the calling thread in these cases:
 // - inside another parallel_for or under SerialSection,
 // - when there is only one block or one worker.
-void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn);
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn);
 
 // Returns true if a parallel_for of several blocks would run only on the calling thread now.
 bool parallel_runs_in_place();
