@@ -16,18 +16,9 @@
 #include <vector>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/nest_node.h>
 
 namespace keel {
-
-// The kind of a node: a leaf holds a T, the others hold nests.
-enum class NestKind {
-  kLeaf,   // a T
-  kList,   // nests by position
-  kTuple,  // nests by position, of a fixed number
-  kDict    // nests by key
-};
-// Returns the kind as messages print it: "a leaf", "a list", ...
-std::string_view name_of(NestKind kind);
 
 // A tree of T. Nodes of different kinds may be mixed at any depth.
 template <class T>
@@ -38,19 +29,27 @@ class Nest {
   // The children of a dict.
   using Dict = std::map<std::string, Nest>;
 
-  Nest() : node_(List{}) {}  // the empty list
+  Nest();  // the empty list
   // Makes a leaf.
-  template <std::convertible_to<T> U>
-    requires(!std::same_as<std::remove_cvref_t<U>, Nest>)
+  template <class U>
+    requires(!std::same_as<std::remove_cvref_t<U>, Nest> && std::convertible_to<U, T>)
   Nest(U&& leaf)  // NOLINT: implicit
       : node_(std::in_place_type<T>, std::forward<U>(leaf)) {}
   // Make a dict.
-  Nest(Dict entries) : node_(std::move(entries)) {}  // NOLINT: implicit
-  Nest(std::initializer_list<std::pair<const std::string, Nest>> entries) : node_(Dict(entries)) {}
+  Nest(Dict entries);  // NOLINT: implicit
+  Nest(std::initializer_list<std::pair<const std::string, Nest>> entries);
+
+  // Defined below and not inline, so that `extern template` keeps them out of other sources.
+  ~Nest();
+  Nest(const Nest& other);
+  Nest(Nest&& other) noexcept(std::is_nothrow_move_constructible_v<T>);
+  Nest& operator=(const Nest& other);
+  Nest& operator=(Nest&& other) noexcept(std::is_nothrow_move_constructible_v<T> &&
+                                         std::is_nothrow_move_assignable_v<T>);
 
   // Make a list, a tuple or a dict from its children.
-  static Nest list(Items items) { return Nest(Node(List{std::move(items)})); }
-  static Nest tuple(Items items) { return Nest(Node(Tuple{std::move(items)})); }
+  static Nest list(Items items);
+  static Nest tuple(Items items);
   static Nest dict(Dict entries) { return Nest(std::move(entries)); }
 
   // Return the kind of this node, or true if it has that kind.
@@ -81,16 +80,10 @@ class Nest {
   Items items() && { return std::as_const(*this).items(); }
   // Returns the children of a dict.
   const Dict& entries() const& { return as<Dict>("a dict"); }
-  Dict entries() && { return as<Dict>("a dict"); }
+  Dict entries() &&;
 
   // Returns the child of a dict under `key`. Throws ValueError if the key is missing.
-  const Nest& at(const std::string& key) const& {
-    const auto it = entries().find(key);
-    if (it == entries().end()) {
-      throw ValueError("Nest: no key '", key, "' in ", structure(), "; pass a key of the dict");
-    }
-    return it->second;
-  }
+  const Nest& at(const std::string& key) const&;
   // Returns at(key), or the child of a list or tuple at `position`, which throws std::out_of_range
   // if it is out of bounds.
   const Nest& operator[](const std::string& key) const& { return at(key); }
@@ -101,23 +94,15 @@ class Nest {
   Nest operator[](int position) && { return items().at(position); }
 
   // Returns the structure as text, with '*' for leaves: "{item: *, user: [*, *]}".
-  std::string structure() const {
-    if (is_leaf()) return "*";
-    std::string out;
-    if (is_dict()) {
-      for (const auto& [key, child] : entries()) {
-        out += (out.empty() ? "" : ", ") + key + ": " + child.structure();
-      }
-      return "{" + out + "}";
-    }
-    for (const Nest& child : items()) out += (out.empty() ? "" : ", ") + child.structure();
-    return kind() == NestKind::kList ? "[" + out + "]" : "(" + out + ")";
-  }
+  std::string structure() const { return nest_internal::structure_of(view()); }
 
   // Makes a list if this node is a list, otherwise a tuple. For code that rebuilds structures.
   Nest same_kind(Items items) const {
     return kind() == NestKind::kList ? list(std::move(items)) : tuple(std::move(items));
   }
+
+  // For nest_functions.h: the node as functions that are not templates read it.
+  nest_internal::NodeView view() const { return {this, &kType}; }
 
  private:
   struct List {
@@ -128,14 +113,87 @@ class Nest {
   };
   using Node = std::variant<T, List, Tuple, Dict>;  // in the order of NestKind
 
-  explicit Nest(Node node) : node_(std::move(node)) {}
+  static const nest_internal::NodeType kType;
+
   template <class A>
   const A& as(const char* what) const {
     if (const A* p = std::get_if<A>(&node_)) return *p;
-    throw TypeError("Nest: expected ", what, ", received ", structure());
+    nest_internal::throw_wrong_kind(view(), what);
   }
+  static nest_internal::NodeShape shape_of(const void* node);
+  static void for_each_child_of(const void* node, nest_internal::VisitChild fn);
+  static const void* find_in(const void* dict, const std::string& key);
 
   Node node_;
 };
+
+template <class T>
+Nest<T>::Nest() : node_(List{}) {}
+template <class T>
+Nest<T>::Nest(Dict entries) : node_(std::move(entries)) {}
+template <class T>
+Nest<T>::Nest(std::initializer_list<std::pair<const std::string, Nest>> entries)
+    : node_(Dict(entries)) {}
+
+template <class T>
+Nest<T>::~Nest() = default;
+template <class T>
+Nest<T>::Nest(const Nest& other) = default;
+template <class T>
+Nest<T>::Nest(Nest&& other) noexcept(std::is_nothrow_move_constructible_v<T>) = default;
+template <class T>
+Nest<T>& Nest<T>::operator=(const Nest& other) = default;
+template <class T>
+Nest<T>& Nest<T>::operator=(Nest&& other) noexcept(std::is_nothrow_move_constructible_v<T> &&
+                                                   std::is_nothrow_move_assignable_v<T>) = default;
+
+template <class T>
+Nest<T> Nest<T>::list(Items items) {
+  Nest out;
+  std::get<List>(out.node_).items = std::move(items);
+  return out;
+}
+template <class T>
+Nest<T> Nest<T>::tuple(Items items) {
+  Nest out;
+  out.node_.template emplace<Tuple>(std::move(items));
+  return out;
+}
+
+template <class T>
+typename Nest<T>::Dict Nest<T>::entries() && {
+  return as<Dict>("a dict");
+}
+template <class T>
+const Nest<T>& Nest<T>::at(const std::string& key) const& {
+  const auto it = entries().find(key);
+  if (it == entries().end()) nest_internal::throw_missing_key(view(), key);
+  return it->second;
+}
+
+template <class T>
+const nest_internal::NodeType Nest<T>::kType = {&Nest::shape_of, &Nest::for_each_child_of,
+                                                &Nest::find_in};
+template <class T>
+nest_internal::NodeShape Nest<T>::shape_of(const void* node) {
+  const auto& nest = *static_cast<const Nest*>(node);
+  if (nest.is_leaf()) return {NestKind::kLeaf, 0};
+  return {nest.kind(), nest.is_dict() ? nest.entries().size() : nest.items().size()};
+}
+template <class T>
+void Nest<T>::for_each_child_of(const void* node, nest_internal::VisitChild fn) {
+  const auto& nest = *static_cast<const Nest*>(node);
+  if (nest.is_dict()) {
+    for (const auto& [key, child] : nest.entries()) fn(&key, &child);
+  } else if (!nest.is_leaf()) {
+    for (const Nest& child : nest.items()) fn(nullptr, &child);
+  }
+}
+template <class T>
+const void* Nest<T>::find_in(const void* dict, const std::string& key) {
+  const Dict& entries = static_cast<const Nest*>(dict)->entries();
+  const auto it = entries.find(key);
+  return it == entries.end() ? nullptr : &it->second;
+}
 
 }  // namespace keel
