@@ -28,6 +28,14 @@ bool add_in_place(Tensor& sum, const Tensor& x) {
 
 }  // namespace
 
+Gradient::Gradient(Tensor t) : value_(std::move(t)) {}
+Gradient::Gradient(IndexedSlices s) : value_(std::move(s)) {}
+Gradient::~Gradient() = default;
+Gradient::Gradient(const Gradient& other) = default;
+Gradient::Gradient(Gradient&& other) noexcept = default;
+Gradient& Gradient::operator=(const Gradient& other) = default;
+Gradient& Gradient::operator=(Gradient&& other) noexcept = default;
+
 const IndexedSlices& Gradient::slices() const {
   if (!is_slices())
     throw RuntimeError("Gradient.slices: the gradient is not IndexedSlices; check is_slices()");
@@ -58,3 +66,5 @@ void Gradient::add(const Gradient& other) {
 }
 
 }  // namespace keel
+
+template class std::vector<keel::Gradient>;

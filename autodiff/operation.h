@@ -37,8 +37,13 @@ class Gradient {
  public:
   Gradient() = default;  // none: the target does not depend on the source
   // Make a dense gradient, and one of some rows of a table.
-  Gradient(Tensor t) : value_(std::move(t)) {}         // NOLINT: implicit
-  Gradient(IndexedSlices s) : value_(std::move(s)) {}  // NOLINT: implicit
+  Gradient(Tensor t);         // NOLINT: implicit
+  Gradient(IndexedSlices s);  // NOLINT: implicit
+  ~Gradient();
+  Gradient(const Gradient& other);
+  Gradient(Gradient&& other) noexcept;
+  Gradient& operator=(const Gradient& other);
+  Gradient& operator=(Gradient&& other) noexcept;
 
   // Returns true if there is a gradient, dense or sparse.
   explicit operator bool() const { return value_.index() != 0; }
@@ -185,3 +190,5 @@ std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensor
 std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs);
 
 }  // namespace keel
+
+extern template class std::vector<keel::Gradient>;

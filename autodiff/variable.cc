@@ -119,6 +119,11 @@ struct Variable::State {
   }
 };
 
+Variable::~Variable() = default;
+Variable::Variable(const Variable& other) = default;
+Variable& Variable::operator=(const Variable& other) = default;
+Variable& Variable::operator=(Variable&& other) noexcept = default;
+
 Variable::Variable(Tensor initial, VariableOptions options) : state_(std::make_shared<State>()) {
   if (initial.is_symbolic())
     throw ValueError("Variable: the initial value is symbolic; pass an eager tensor");
@@ -283,3 +288,5 @@ ReplicatedVariables::~ReplicatedVariables() {
 }
 
 }  // namespace keel
+
+template class std::vector<keel::Variable>;

@@ -66,6 +66,11 @@ class Variable {
 
  public:
   Variable() = default;  // empty, as a layer's variables are before the layer is built
+  ~Variable();
+  Variable(const Variable& other);
+  Variable(Variable&& other) noexcept = default;
+  Variable& operator=(const Variable& other);
+  Variable& operator=(Variable&& other) noexcept;
   // Creates a variable with the given initial value. Throws ValueError if `initial` is symbolic.
   Variable(Tensor initial, VariableOptions options);
 
@@ -161,3 +166,5 @@ class ReplicatedVariables {
 };
 
 }  // namespace keel
+
+extern template class std::vector<keel::Variable>;

@@ -84,6 +84,11 @@ struct Tensor::Impl {
   int output = 0;
 };
 
+Tensor::~Tensor() = default;
+Tensor::Tensor(const Tensor& other) = default;
+Tensor& Tensor::operator=(const Tensor& other) = default;
+Tensor& Tensor::operator=(Tensor&& other) noexcept = default;
+
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
   auto buffer = std::make_shared<Buffer>(static_cast<size_t>(shape.size()), dtype);
   return Tensor(
@@ -346,4 +351,62 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << "])";
 }
 
+template <Element T>
+Tensor Tensor::full(const Shape& shape, const T& value) {
+  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
+  std::ranges::fill(out.mutable_data<T>(), value);
+  return out;
+}
+template <Element T>
+Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
+  if (static_cast<int64_t>(values.size()) != shape.size()) {
+    throw ValueError("Tensor.from: values must fill shape ", shape, ", received ", values.size());
+  }
+  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
+  std::ranges::copy(values, out.mutable_data<T>().begin());
+  return out;
+}
+template <Element T>
+Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape) {
+  return from(std::span<const T>(values.begin(), values.size()), shape);
+}
+template <Element T>
+Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
+  if constexpr (std::same_as<T, bool>) {  // vector<bool> does not convert to a span
+    return from(std::vector<uint8_t>(values.begin(), values.end()), shape).cast(DType::kBool);
+  } else {
+    return from(std::span<const T>(values), shape);
+  }
+}
+template <Element T>
+T Tensor::item() const {
+  if (size() != 1) throw ValueError("Tensor.item: size must be 1, received shape ", shape());
+  return data<T>()[0];
+}
+template <Element T>
+std::vector<T> Tensor::to_vector() const {
+  const auto values = data<T>();
+  return {values.begin(), values.end()};
+}
+
+#define KEEL_INSTANTIATE(T)                                                          \
+  template Tensor Tensor::full(const Shape& shape, const T& value);                  \
+  template Tensor Tensor::from(std::span<const T> values, const Shape& shape);       \
+  template Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape); \
+  template Tensor Tensor::from(const std::vector<T>& values, const Shape& shape);    \
+  template T Tensor::item() const;                                                   \
+  template std::vector<T> Tensor::to_vector() const;
+KEEL_INSTANTIATE(float)
+KEEL_INSTANTIATE(double)
+KEEL_INSTANTIATE(int32_t)
+KEEL_INSTANTIATE(int64_t)
+KEEL_INSTANTIATE(bool)
+KEEL_INSTANTIATE(uint8_t)
+KEEL_INSTANTIATE(int8_t)
+KEEL_INSTANTIATE(std::string)
+#undef KEEL_INSTANTIATE
+
 }  // namespace keel
+
+template class std::vector<keel::Tensor>;
+template class std::vector<keel::TensorSpec>;

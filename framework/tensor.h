@@ -37,6 +37,12 @@ struct TensorRows {
 class Tensor {
  public:
   Tensor() = default;  // an empty handle; only operator bool may be called
+  // Not inline, to keep the code of callers small.
+  ~Tensor();
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept = default;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
 
   // Factory functions, which allocate a new buffer (symbolic() allocates none). from() throws
   // ValueError unless `values.size()` equals `shape.size()`.
@@ -145,33 +151,6 @@ class Tensor {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 template <Element T>
-Tensor Tensor::full(const Shape& shape, const T& value) {
-  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
-  std::ranges::fill(out.mutable_data<T>(), value);
-  return out;
-}
-template <Element T>
-Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
-  if (static_cast<int64_t>(values.size()) != shape.size()) {
-    throw ValueError("Tensor.from: values must fill shape ", shape, ", received ", values.size());
-  }
-  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
-  std::ranges::copy(values, out.mutable_data<T>().begin());
-  return out;
-}
-template <Element T>
-Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape) {
-  return from(std::span<const T>(values.begin(), values.size()), shape);
-}
-template <Element T>
-Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
-  if constexpr (std::same_as<T, bool>) {  // vector<bool> does not convert to a span
-    return from(std::vector<uint8_t>(values.begin(), values.end()), shape).cast(DType::kBool);
-  } else {
-    return from(std::span<const T>(values), shape);
-  }
-}
-template <Element T>
 std::span<const T> Tensor::data() const {
   return {static_cast<const T*>(elements(DTypeOf<T>::kValue)), static_cast<size_t>(size())};
 }
@@ -183,18 +162,11 @@ TensorRows<T> Tensor::rows() const {
   return {first, shape().slice(1, rank()).size()};
 }
 template <Element T>
-T Tensor::item() const {
-  if (size() != 1) throw ValueError("Tensor.item: size must be 1, received shape ", shape());
-  return data<T>()[0];
-}
-template <Element T>
-std::vector<T> Tensor::to_vector() const {
-  const auto values = data<T>();
-  return {values.begin(), values.end()};
-}
-template <Element T>
 std::span<T> Tensor::mutable_data() {
   return {static_cast<T*>(mutable_elements(DTypeOf<T>::kValue)), static_cast<size_t>(size())};
 }
 
 }  // namespace keel
+
+extern template class std::vector<keel::Tensor>;
+extern template class std::vector<keel::TensorSpec>;

@@ -240,6 +240,15 @@ TensorLike concat_leaves(const std::vector<TensorLike>& parts, const std::string
 
 }  // namespace
 
+TensorLike::TensorLike(Tensor t) : value_(std::move(t)) {}
+TensorLike::TensorLike(RaggedTensor t) : value_(std::move(t)) {}
+TensorLike::TensorLike(SparseTensor t) : value_(std::move(t)) {}
+TensorLike::~TensorLike() = default;
+TensorLike::TensorLike(const TensorLike& other) = default;
+TensorLike::TensorLike(TensorLike&& other) noexcept = default;
+TensorLike& TensorLike::operator=(const TensorLike& other) = default;
+TensorLike& TensorLike::operator=(TensorLike&& other) noexcept = default;
+
 void RaggedTensor::validate(const std::string& caller) const {
   if (row_splits.dtype() != DType::kInt64 || row_splits.rank() != 1 || row_splits.dim(0) == 0) {
     throw ValueError(caller, ": row_splits must be int64 [rows + 1], received ", row_splits.dtype(),
@@ -402,4 +411,19 @@ int64_t row_count(const Tensors& tensors) {
   return *count;
 }
 
+}  // namespace keel
+
+template class keel::Nest<keel::TensorLike>;
+template class keel::Nest<keel::TensorSpec>;
+template class keel::Nest<keel::Tensor>;
+template class std::vector<keel::Tensors>;
+template class std::vector<keel::Specs>;
+template std::vector<keel::TensorLike>::~vector();
+template std::vector<keel::TensorLike>::vector(const std::vector<keel::TensorLike>& other);
+template std::vector<keel::TensorLike>& std::vector<keel::TensorLike>::operator=(
+    const std::vector<keel::TensorLike>& other);
+namespace keel {
+template std::vector<TensorLike> flatten(const Nest<TensorLike>& nest);
+template Tensors nest_internal::map_leaves(NodeView nest, FunctionRef<TensorLike(const void*)> fn);
+template Specs nest_internal::map_leaves(NodeView nest, FunctionRef<TensorSpec(const void*)> fn);
 }  // namespace keel

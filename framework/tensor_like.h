@@ -41,9 +41,14 @@ struct SparseTensor {
 class TensorLike {
  public:
   // Convert a tensor of any layout.
-  TensorLike(Tensor t) : value_(std::move(t)) {}        // NOLINT: implicit
-  TensorLike(RaggedTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
-  TensorLike(SparseTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
+  TensorLike(Tensor t);        // NOLINT: implicit
+  TensorLike(RaggedTensor t);  // NOLINT: implicit
+  TensorLike(SparseTensor t);  // NOLINT: implicit
+  ~TensorLike();
+  TensorLike(const TensorLike& other);
+  TensorLike(TensorLike&& other) noexcept;
+  TensorLike& operator=(const TensorLike& other);
+  TensorLike& operator=(TensorLike&& other) noexcept;
 
   // Returns the layout of the value.
   Layout layout() const { return static_cast<Layout>(value_.index()); }
@@ -98,4 +103,22 @@ RaggedTensor RaggedTensor::from_rows(const std::vector<std::vector<T>>& rows) {
   return {Tensor::from(values, shape), Tensor::from(splits, {static_cast<int64_t>(splits.size())})};
 }
 
+}  // namespace keel
+
+// These types are everywhere. Their code is compiled once, in tensor_like.cc.
+extern template class keel::Nest<keel::TensorLike>;
+extern template class keel::Nest<keel::TensorSpec>;
+extern template class keel::Nest<keel::Tensor>;
+extern template class std::vector<keel::Tensors>;
+extern template class std::vector<keel::Specs>;
+extern template std::vector<keel::TensorLike>::~vector();
+extern template std::vector<keel::TensorLike>::vector(const std::vector<keel::TensorLike>& other);
+extern template std::vector<keel::TensorLike>& std::vector<keel::TensorLike>::operator=(
+    const std::vector<keel::TensorLike>& other);
+namespace keel {
+extern template std::vector<TensorLike> flatten(const Nest<TensorLike>& nest);
+extern template Tensors nest_internal::map_leaves(NodeView nest,
+                                                  FunctionRef<TensorLike(const void*)> fn);
+extern template Specs nest_internal::map_leaves(NodeView nest,
+                                                FunctionRef<TensorSpec(const void*)> fn);
 }  // namespace keel

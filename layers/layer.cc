@@ -126,6 +126,8 @@ Layer::Layer(std::string class_name, std::string name)
       name_(checked_name(class_name_, name)),
       number_(next_number()) {}
 
+Layer::~Layer() = default;
+
 void Layer::build_once(const Specs& inputs) {
   if (built_) return;
   // Double-checked locking: built_ is atomic, so later calls do not take the lock.
@@ -390,3 +392,5 @@ Tensors TensorLayer::call(const Tensors& inputs, const CallContext& context) {
 }
 
 }  // namespace keel
+
+template class std::vector<keel::StateEntry>;

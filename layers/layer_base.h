@@ -45,6 +45,8 @@ class Layer : public Operation {
  public:
   using CallOptions = keel::CallOptions;  // options of a call; classes with more define their own
 
+  ~Layer() override;
+
   // Calls the layer on a structure of tensors.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   // Calls a layer that takes one tensor and returns one. Throws TypeError if the layer returns a

@@ -168,3 +168,5 @@ class SeedGenerator {
 };
 
 }  // namespace keel
+
+extern template class std::vector<keel::StateEntry>;

@@ -130,3 +130,6 @@ struct IdStatistics {
 };
 
 }  // namespace keel
+
+extern template class keel::Nest<keel::keras_rs::FeatureConfig>;
+extern template class std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>;

@@ -303,3 +303,6 @@ std::shared_ptr<DistributedEmbeddingLayer> DistributedEmbeddingLayer::from_confi
 }
 
 }  // namespace keel
+
+template class keel::Nest<keel::keras_rs::FeatureConfig>;
+template class std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>;

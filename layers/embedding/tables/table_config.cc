@@ -258,3 +258,10 @@ TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimi
 }
 
 }  // namespace keel
+
+template class keel::Nest<keel::FeatureConfig>;
+template class std::vector<keel::Nest<keel::FeatureConfig>>;
+template class std::vector<keel::FeatureConfig>;
+template class keel::Nest<std::optional<keel::TensorLike>>;
+template class std::vector<keel::Nest<std::optional<keel::TensorLike>>>;
+template class std::vector<std::optional<keel::TensorLike>>;

@@ -168,3 +168,10 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
 TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
 
 }  // namespace keel
+
+extern template class keel::Nest<keel::FeatureConfig>;
+extern template class std::vector<keel::Nest<keel::FeatureConfig>>;
+extern template class std::vector<keel::FeatureConfig>;
+extern template class keel::Nest<std::optional<keel::TensorLike>>;
+extern template class std::vector<keel::Nest<std::optional<keel::TensorLike>>>;
+extern template class std::vector<std::optional<keel::TensorLike>>;

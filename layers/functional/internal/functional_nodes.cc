@@ -427,3 +427,6 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
 }
 
 }  // namespace keel
+
+template class keel::Nest<keel::GraphReference>;
+template class std::vector<keel::GraphReferences>;

@@ -78,3 +78,6 @@ class GraphParser {
 };
 
 }  // namespace keel
+
+extern template class keel::Nest<keel::GraphReference>;
+extern template class std::vector<keel::GraphReferences>;

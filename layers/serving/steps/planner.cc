@@ -440,3 +440,6 @@ int64_t Planner::State::place_values(const std::vector<PlanValue>& results,
 std::optional<PlanValues> Layer::plan(Planner&, const PlanValues&) const { return {}; }
 
 }  // namespace keel
+
+template class keel::Nest<keel::PlanValue>;
+template class std::vector<keel::PlanValues>;

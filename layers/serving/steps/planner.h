@@ -185,3 +185,6 @@ class Planner {
 };
 
 }  // namespace keel
+
+extern template class keel::Nest<keel::PlanValue>;
+extern template class std::vector<keel::PlanValues>;
