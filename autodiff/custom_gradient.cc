@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 namespace {
@@ -36,7 +37,7 @@ class CustomGradient final : public Op {
 }  // namespace
 
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
-                                    const std::function<WithBackward()>& forward) {
+                                    FunctionRef<WithBackward()> forward) {
   if (std::ranges::any_of(inputs, &Tensor::is_symbolic)) {
     throw RuntimeError("custom_gradient: the inputs are symbolic; call it on eager tensors");
   }

@@ -19,6 +19,7 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/variable.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 
@@ -149,6 +150,6 @@ struct WithBackward {
 // of `forward`, whose gradient is `backward`. Works on eager tensors only: throws RuntimeError if
 // an input is symbolic.
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
-                                    const std::function<WithBackward()>& forward);
+                                    FunctionRef<WithBackward()> forward);
 
 }  // namespace keel

@@ -226,7 +226,7 @@ void Variable::assign_add(const Tensor& value) const {
   assign(ops::add(read(), value));
 }
 
-void Variable::update(const std::function<void(Tensor& value)>& fn) const {
+void Variable::update(FunctionRef<void(Tensor& value)> fn) const {
   State& s = state();
   s.check_not_keyed();
   s.check_may_write();

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <keel/autodiff/operation.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 
@@ -120,7 +121,7 @@ class Variable {
   // Calls fn on the value to modify it in place, after copying the value if other handles hold it.
   // The rules of assign() hold. Throws RuntimeError for a kOnRead variable of several replicas
   // outside of them.
-  void update(const std::function<void(Tensor& value)>& fn) const;
+  void update(FunctionRef<void(Tensor& value)> fn) const;
 
   uint64_t id() const;  // identity: copies of a handle have the same id
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }

@@ -15,6 +15,7 @@
 #include <keel/autodiff/keras_ops/reductions.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/spatial_ops.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/random.h>
 
 namespace keel::keras_ops::image {
@@ -26,7 +27,7 @@ using Numbers = std::vector<double>;
 
 // Calls fn on images [batch, height, width, channels] and restores rank and data format.
 Tensor on_batch(const char* name, const Tensor& images, const std::string& data_format,
-                const std::function<Tensor(const Tensor&)>& fn) {
+                FunctionRef<Tensor(const Tensor&)> fn) {
   const bool first = data_format == "channels_first";
   if ((!first && data_format != "channels_last") || (images.rank() != 3 && images.rank() != 4)) {
     throw ValueError(name, ": requires images of rank 3 or 4 and data_format channels_last or ",
@@ -505,7 +506,7 @@ Tensor affine_transform(const Tensor& images, const Tensor& transform,
                         double fill_value, const std::string& data_format) {
   return on_batch("affine_transform", images, data_format, [&](const Tensor& x) {
     const auto transforms = for_each_image("affine_transform", transform, x.dim(0));
-    const internal::PixelMap at = [&](int64_t b, int64_t column, int64_t row) {
+    const auto at = [&](int64_t b, int64_t column, int64_t row) {
       const auto px = static_cast<double>(column), py = static_cast<double>(row);
       const Numbers& t = transforms[b];
       return std::pair(t[0] * px + t[1] * py + t[2], t[3] * px + t[4] * py + t[5]);
@@ -524,7 +525,7 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
     for (size_t b = 0; b < start.size(); ++b) {
       maps.push_back(homography(start[b].data(), end[b].data()));
     }
-    const internal::PixelMap at = [&](int64_t b, int64_t column, int64_t row) {
+    const auto at = [&](int64_t b, int64_t column, int64_t row) {
       const auto px = static_cast<double>(column), py = static_cast<double>(row);
       const Numbers& t = maps[b];
       const double scale = t[6] * px + t[7] * py + 1;

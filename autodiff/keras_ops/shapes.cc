@@ -7,6 +7,7 @@
 
 #include <keel/autodiff/keras_ops/internal/function_op.h>
 #include <keel/autodiff/ops.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel::keras_ops {
 namespace {
@@ -17,7 +18,7 @@ using Index = std::vector<int64_t>;
 // Returns the elements of x whose index along each axis is source(axis, index), in a tensor of
 // `shape`. kFill selects `fill`.
 Tensor remap_axes(const Tensor& x, const Shape& shape,
-                  const std::function<int64_t(int axis, int64_t index)>& source, double fill = 0) {
+                  FunctionRef<int64_t(int axis, int64_t index)> source, double fill = 0) {
   const std::vector<int64_t> strides = internal::strides_of(x.shape());
   return internal::remap(
       x, shape,

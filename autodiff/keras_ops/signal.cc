@@ -6,6 +6,7 @@
 #include <keel/autodiff/keras_ops/internal/function_op.h>
 #include <keel/autodiff/keras_ops/shapes.h>
 #include <keel/autodiff/ops.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/internal/window_functions.h>
 #include <keel/framework/kernels/linalg/linalg.h>
@@ -53,7 +54,7 @@ Complex transform(const Complex& x, bool backward) {
   return {out[0], out[1]};
 }
 
-Complex on_both(const Complex& x, const std::function<Tensor(const Tensor&)>& fn) {
+Complex on_both(const Complex& x, FunctionRef<Tensor(const Tensor&)> fn) {
   return {fn(x.first), fn(x.second)};
 }
 

@@ -4,7 +4,7 @@
 
 namespace keel::keras_ops::internal {
 
-Tensor directional(const std::function<Tensor(const std::vector<Tensor>&)>& fun,
+Tensor directional(FunctionRef<Tensor(const std::vector<Tensor>&)> fun,
                    const std::vector<Tensor>& primals, const std::vector<Tensor>& tangents) {
   if (primals.size() != tangents.size()) {
     throw ValueError("jvp: requires as many tangents as primals, received ", tangents.size(),

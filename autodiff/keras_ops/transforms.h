@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <functional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,13 +12,14 @@
 #include <keel/autodiff/control_flow.h>
 #include <keel/autodiff/keras_ops/shapes.h>
 #include <keel/autodiff/tape.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel::keras_ops {
 
 namespace internal {
 
 // Returns J t for the gradient function u -> J^T u, which is linear, by differentiating it.
-Tensor directional(const std::function<Tensor(const std::vector<Tensor>&)>& fun,
+Tensor directional(FunctionRef<Tensor(const std::vector<Tensor>&)> fun,
                    const std::vector<Tensor>& primals, const std::vector<Tensor>& tangents);
 // Returns the shape that the operands have together.
 Shape broadcast_of(const std::vector<Tensor>& operands);

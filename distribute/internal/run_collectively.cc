@@ -55,7 +55,7 @@ std::vector<std::string> gather_texts(ProcessGroup& group, std::string_view what
   return out;
 }
 
-void run_collectively(ProcessGroup& group, std::string_view what, const std::function<void()>& fn) {
+void run_collectively(ProcessGroup& group, std::string_view what, FunctionRef<void()> fn) {
   if (group.size() == 1) return fn();
   std::exception_ptr own;
   std::string failure;

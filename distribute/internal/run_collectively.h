@@ -1,12 +1,12 @@
 // run_collectively() runs a function in every process and throws everywhere if any process fails.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <keel/distribute/process_group.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel::distribute {
 
@@ -14,7 +14,7 @@ namespace keel::distribute {
 // this process, or else that of the lowest rank, of the same type and with its text after
 // "rank 1: ". The job can therefore continue. fn must not make an exchange and may take any time
 // (see LongWork). Collective with label `what`.
-void run_collectively(ProcessGroup& group, std::string_view what, const std::function<void()>& fn);
+void run_collectively(ProcessGroup& group, std::string_view what, FunctionRef<void()> fn);
 
 // Returns the texts of all processes, by rank. Collective with label `what`.
 std::vector<std::string> gather_texts(ProcessGroup& group, std::string_view what,

@@ -8,10 +8,10 @@
 namespace keel {
 namespace {
 
-using Visitor = std::function<void(const std::string&, const StateEntry&)>;
+using Visitor = FunctionRef<void(const std::string&, const StateEntry&)>;
 
 void walk(const Layer& layer, const std::string& prefix, std::vector<const Layer*>& seen,
-          const Visitor& fn) {
+          Visitor fn) {
   if (std::ranges::find(seen, &layer) != seen.end()) return;
   seen.push_back(&layer);
   for (const StateEntry& entry : layer.state_entries()) fn(prefix + entry.name, entry);
@@ -29,7 +29,7 @@ void walk(const Layer& layer, const std::string& prefix, std::vector<const Layer
 
 }  // namespace
 
-void for_each_state_entry(const Layer& root, const Visitor& fn) {
+void for_each_state_entry(const Layer& root, Visitor fn) {
   std::vector<const Layer*> seen;
   walk(root, "", seen, fn);
 }

@@ -1,9 +1,9 @@
 // Enumerates the state of a layer and of all layers inside it, by path.
 #pragma once
 
-#include <functional>
 #include <string>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/layers/layer.h>
 
 namespace keel {
@@ -16,8 +16,7 @@ namespace keel {
 // layer is named after its class in snake case. If a parent has several sublayers of one class, the
 // second and later ones get the suffixes "_1", "_2", ... Paths thus depend on the structure alone:
 // models built by the same code have equal paths, whatever their layers are named.
-void for_each_state_entry(
-    const Layer& root,
-    const std::function<void(const std::string& path, const StateEntry& entry)>& fn);
+void for_each_state_entry(const Layer& root,
+                          FunctionRef<void(const std::string& path, const StateEntry& entry)> fn);
 
 }  // namespace keel

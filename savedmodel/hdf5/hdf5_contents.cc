@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 // Writes the contents with the writer that `open` creates in rank 0. After an error the values are
 // still read, because reading them is collective.
 void write_contents(const char* caller, const Hdf5Contents& contents,
-                    const std::function<void(std::optional<Hdf5Writer>&)>& open) {
+                    FunctionRef<void(std::optional<Hdf5Writer>&)> open) {
   distribute::ProcessGroup& group = distribute::processes();
   std::optional<Hdf5Writer> file;
   std::exception_ptr error;

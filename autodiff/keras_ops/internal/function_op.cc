@@ -133,7 +133,7 @@ Tensor take_flat(const Tensor& x, const std::vector<int64_t>& positions, const S
   return ops::reshape(taken, shape);
 }
 
-Tensor remap(const Tensor& x, const Shape& shape, const Source& source, double fill) {
+Tensor remap(const Tensor& x, const Shape& shape, Source source, double fill) {
   std::vector<int64_t> positions;
   positions.reserve(shape.size());
   for_each_index(shape, [&](const auto& index) { positions.push_back(source(index)); });
@@ -157,8 +157,7 @@ std::vector<int64_t> strides_of(const Shape& shape) {
   return out;
 }
 
-void for_each_index(const Shape& shape,
-                    const std::function<void(const std::vector<int64_t>&)>& fn) {
+void for_each_index(const Shape& shape, FunctionRef<void(const std::vector<int64_t>&)> fn) {
   std::vector<int64_t> index(shape.rank());
   for (int64_t n = shape.size(); n > 0; --n) {
     fn(index);

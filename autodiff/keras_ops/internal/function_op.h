@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <keel/autodiff/operation.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::keras_ops::internal {
@@ -59,15 +60,15 @@ inline constexpr int64_t kFill = -1;
 Tensor take_flat(const Tensor& x, const std::vector<int64_t>& positions, const Shape& shape,
                  double fill = 0);
 // Like take_flat(), with the positions computed by `source` from the index of a result element.
-using Source = std::function<int64_t(const std::vector<int64_t>& index)>;
-Tensor remap(const Tensor& x, const Shape& shape, const Source& source, double fill = 0);
+using Source = FunctionRef<int64_t(const std::vector<int64_t>& index)>;
+Tensor remap(const Tensor& x, const Shape& shape, Source source, double fill = 0);
 // The transpose (adjoint) of take_flat(): sums the elements of x into zeros of `shape` at
 // positions.
 Tensor scatter_flat(const Tensor& x, const std::vector<int64_t>& positions, const Shape& shape);
 // Returns the row-major strides of a shape.
 std::vector<int64_t> strides_of(const Shape& shape);
 // Calls fn(index) for each index of a shape in row-major order.
-void for_each_index(const Shape& shape, const std::function<void(const std::vector<int64_t>&)>& fn);
+void for_each_index(const Shape& shape, FunctionRef<void(const std::vector<int64_t>&)> fn);
 
 // Returns the values as doubles, whatever their dtype. Throws RuntimeError for a symbolic tensor.
 std::vector<double> doubles_of(const Tensor& x);

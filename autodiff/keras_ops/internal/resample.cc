@@ -153,7 +153,7 @@ int64_t position_at(int64_t i, int64_t n, FillMode mode) {
   }
 }
 
-Tensor pixels_moved(const Tensor& images, const PixelMap& map, const Resampling& how) {
+Tensor pixels_moved(const Tensor& images, PixelMap map, const Resampling& how) {
   const bool nearest = how.interpolation == "nearest";
   if (!nearest && how.interpolation != "bilinear") {
     throw ValueError("keras_ops: interpolation must be nearest or bilinear, received '",
@@ -197,7 +197,7 @@ Tensor elastically_moved(const Tensor& images, const Tensor& noise_x, const Tens
   };
   const std::vector<double> right = shifts(noise_x), down = shifts(noise_y);
   const int64_t height = images.dim(1), width = images.dim(2);
-  const PixelMap map = [&](int64_t image, int64_t x, int64_t y) {
+  const auto map = [&](int64_t image, int64_t x, int64_t y) {
     const int64_t i = (image * height + y) * width + x;
     return std::pair(static_cast<double>(x) + right[i], static_cast<double>(y) + down[i]);
   };

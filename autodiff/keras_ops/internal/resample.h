@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::keras_ops::internal {
@@ -27,10 +27,10 @@ struct Resampling {
 };
 // Returns the coordinates (x, y) of the input for the pixel (x, y) of a result. Called by several
 // threads at once.
-using PixelMap = std::function<std::pair<double, double>(int64_t image, int64_t x, int64_t y)>;
+using PixelMap = FunctionRef<std::pair<double, double>(int64_t image, int64_t x, int64_t y)>;
 // Returns images [batch, height, width, channels] of the same shape, whose pixels are those of
 // floating-point `images` at the coordinates of `map`. Differentiable in the images.
-Tensor pixels_moved(const Tensor& images, const PixelMap& map, const Resampling& how);
+Tensor pixels_moved(const Tensor& images, PixelMap map, const Resampling& how);
 
 // Moves the pixels of images [batch, height, width, channels] by alpha times smoothed noise. The
 // noise [batch, height, width, 1] of each direction is multiplied by sigma and smoothed by a

@@ -57,7 +57,7 @@ void RowGradientList::assign(std::span<const int64_t> counts_and_ids, std::span<
 }
 
 void RowGradientList::renumber(size_t table, std::span<const int64_t> dims,
-                               const std::function<int64_t(int64_t)>& number) {
+                               FunctionRef<int64_t(int64_t)> number) {
   const int64_t dim = dims[table];
   const Table before = this->table(table, dims);
   std::vector<std::pair<int64_t, int64_t>> rows;  // new id, position

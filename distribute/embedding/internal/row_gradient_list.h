@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include <keel/distribute/embedding/internal/table_shard.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/kernels/scratch.h>
 
@@ -39,8 +39,7 @@ class RowGradientList {
 
   // Replaces the ids of a table by number(id), or drops the rows for which that is 0. `dims` are
   // the row sizes of all tables.
-  void renumber(size_t table, std::span<const int64_t> dims,
-                const std::function<int64_t(int64_t)>& number);
+  void renumber(size_t table, std::span<const int64_t> dims, FunctionRef<int64_t(int64_t)> number);
 
   // Returns the rows of a table; `dims` are the row sizes of all tables.
   Table table(size_t index, std::span<const int64_t> dims) const;

@@ -115,7 +115,7 @@ MappedFile::~MappedFile() {
   }
 }
 
-size_t MappedFile::promote(size_t offset, size_t size, const std::function<bool()>& go_on) const {
+size_t MappedFile::promote(size_t offset, size_t size, FunctionRef<bool()> go_on) const {
   const std::lock_guard lock(promotion_->mutex);
   const size_t page = page_size();
   const auto base = reinterpret_cast<uintptr_t>(data_);

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 
@@ -33,7 +34,7 @@ class MappedFile {
   // the range meanwhile. Works piece by piece; calls `go_on` before each piece and stops once it
   // returns false. Returns the number of bytes that have been moved; fewer than requested if the
   // system has no memory left.
-  size_t promote(size_t offset, size_t size, const std::function<bool()>& go_on) const;
+  size_t promote(size_t offset, size_t size, FunctionRef<bool()> go_on) const;
   // Returns the bytes of huge pages that promote() has taken so far.
   size_t promoted_bytes() const;
 

@@ -20,6 +20,7 @@
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/file_path_internal.h>
+#include <keel/framework/base/function_ref.h>
 
 namespace keel {
 
@@ -82,7 +83,7 @@ std::optional<ParsedName> parse_name(const std::string& name) {
 }
 
 void for_each_temporary(const std::string& folder,
-                        const std::function<void(const std::string&, const ParsedName&)>& use) {
+                        FunctionRef<void(const std::string&, const ParsedName&)> use) {
   for (const std::string& name : file_names(folder)) {
     const auto parsed = parse_name(name);
     if (parsed) use(folder + "/" + name, *parsed);
@@ -90,7 +91,7 @@ void for_each_temporary(const std::string& folder,
 }
 
 // Calls `use` while holding the file's lock. Returns false if a running process may hold the file.
-bool with_stale_file(const std::string& path, bool this_host, const std::function<void()>& use) {
+bool with_stale_file(const std::string& path, bool this_host, FunctionRef<void()> use) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return errno == ENOENT;
   struct stat status = {};

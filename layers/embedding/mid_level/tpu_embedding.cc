@@ -9,6 +9,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/internal/active_engine.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/layers/embedding/mid_level/internal/call_order.h>
 #include <keel/layers/embedding/mid_level/internal/core_of_device.h>
 #include <keel/layers/embedding/mid_level/internal/engine_tables.h>
@@ -135,7 +136,7 @@ class TPUEmbedding::Accelerator {
 
   // Calls `candidates_of_call` and builds, unless the object is built. Replicas may call it
   // concurrently.
-  void build(const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call);
+  void build(FunctionRef<std::optional<std::vector<Shape>>()> candidates_of_call);
   // Checks in the documented order, builds if necessary, and encodes. `in_step`: a replica calls
   // it.
   EngineSession::Batch prepare(const Tensors& features, const FeatureWeights& weights,
@@ -168,7 +169,7 @@ const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
 }
 
 void TPUEmbedding::Accelerator::build(
-    const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call) {
+    FunctionRef<std::optional<std::vector<Shape>>()> candidates_of_call) {
   const std::lock_guard lock(build_mutex_);
   if (tables_->built()) return;
   distribute::require_no_active_engine(strategy_, kCaller);

@@ -24,7 +24,7 @@ const TensorLike* NodeResults::find(const TensorLike& result) const {
 }
 
 Tensors NodeResults::replaced(const Tensors& tensors,
-                              const std::function<std::string(const TensorLike&)>& missing) const {
+                              FunctionRef<std::string(const TensorLike&)> missing) const {
   return map_structure(tensors, [&](const TensorLike& t) -> TensorLike {
     if (!t.is_symbolic()) return t;
     const TensorLike* const by = find(t);

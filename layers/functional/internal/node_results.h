@@ -1,12 +1,12 @@
 // NodeResults maps the tensors of a graph to those of a rewritten copy of the graph.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
 #include <keel/autodiff/operation.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {
@@ -24,7 +24,7 @@ class NodeResults {
   // Returns `tensors` with each symbolic tensor and its mask replaced. Throws ValueError with the
   // message missing(tensor) if a tensor has no replacement.
   Tensors replaced(const Tensors& tensors,
-                   const std::function<std::string(const TensorLike&)>& missing) const;
+                   FunctionRef<std::string(const TensorLike&)> missing) const;
 
  private:
   std::map<std::pair<const GraphNode*, int>, TensorLike> results_;

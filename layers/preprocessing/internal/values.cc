@@ -117,8 +117,7 @@ void check_weights(const TensorLike& x, const TensorLike& weights, OutputMode mo
 
 }  // namespace
 
-TensorLike map_values(const TensorLike& x, DType dtype,
-                      const std::function<Tensor(const Tensor&)>& fn) {
+TensorLike map_values(const TensorLike& x, DType dtype, FunctionRef<Tensor(const Tensor&)> fn) {
   if (x.is_symbolic()) {
     TensorSpec spec = x.spec();
     spec.dtype = dtype;
@@ -192,7 +191,7 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
 }
 
 void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
-                    const std::string& caller, const std::function<void(const TensorLike&)>& fn) {
+                    const std::string& caller, FunctionRef<void(const TensorLike&)> fn) {
   for (const Tensors& batch : steps ? batches.take(*steps) : batches) {
     if (!batch.is_leaf()) {
       throw TypeError(caller, ": adapt() requires a dataset of tensors, received ",

@@ -1,10 +1,10 @@
 // Functions shared by layers that map values to categories.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/data/dataset.h>
 #include <keel/layers/preprocessing/hashing.h>
 
@@ -13,8 +13,7 @@ namespace keel {
 // Replaces the values of x, of any layout, by fn(values), which must have the same shape and dtype
 // `dtype`. Row splits and indices are kept. Returns a symbolic tensor without calling fn if x is
 // symbolic.
-TensorLike map_values(const TensorLike& x, DType dtype,
-                      const std::function<Tensor(const Tensor&)>& fn);
+TensorLike map_values(const TensorLike& x, DType dtype, FunctionRef<Tensor(const Tensor&)> fn);
 
 // Throws ValueError, naming the layer, if the config has the path of a file as its vocabulary.
 void reject_vocabulary_files(const std::string& class_name, const Config& config);
@@ -44,6 +43,6 @@ TensorLike encode_categories(const TensorLike& x, const Encoding& encoding,
 // Calls fn with the tensor of each of the first `steps` batches, or of all. Throws TypeError,
 // prefixed with `caller`, if a batch is a structure.
 void for_each_batch(const data::Dataset& batches, std::optional<int64_t> steps,
-                    const std::string& caller, const std::function<void(const TensorLike&)>& fn);
+                    const std::string& caller, FunctionRef<void(const TensorLike&)> fn);
 
 }  // namespace keel

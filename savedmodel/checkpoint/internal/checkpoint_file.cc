@@ -303,9 +303,8 @@ Tensor CheckpointReader::read(const std::string& key, int64_t begin, int64_t end
   return out;
 }
 
-void CheckpointReader::read_rows(
-    const std::string& key, int64_t begin, int64_t end,
-    const std::function<void(int64_t begin, const Tensor& values)>& use) const {
+void CheckpointReader::read_rows(const std::string& key, int64_t begin, int64_t end,
+                                 FunctionRef<void(int64_t begin, const Tensor& values)> use) const {
   const int64_t block = rows_at_once(index_.at(key).spec);
   for (const Piece& piece : pieces_.at(key)) {
     const int64_t stop = std::min(end, piece.first + piece.count);

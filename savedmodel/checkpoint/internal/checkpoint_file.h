@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/layers/layer.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
@@ -55,7 +56,7 @@ class CheckpointReader {
   // Calls use(begin, values) for pieces that together make up rows [begin, end). Each piece is
   // small compared with a large table.
   void read_rows(const std::string& key, int64_t begin, int64_t end,
-                 const std::function<void(int64_t begin, const Tensor& values)>& use) const;
+                 FunctionRef<void(int64_t begin, const Tensor& values)> use) const;
 
  private:
   struct Piece {

@@ -12,6 +12,7 @@
 #include <zip.h>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/function_ref.h>
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/unpack_limit.h>
 
@@ -62,7 +63,7 @@ struct ZipFile::Impl {
   uint64_t index_of(const std::string& entry) const;
   uint64_t size_of(const std::string& entry, uint64_t index) const;
   void read(const std::string& entry, uint64_t index, uint64_t size,
-            const std::function<void(const char*, size_t)>& take) const;
+            FunctionRef<void(const char*, size_t)> take) const;
 };
 
 ZipFile::ZipFile(const std::string& path, const std::string& name)
@@ -132,7 +133,7 @@ uint64_t ZipFile::Impl::size_of(const std::string& entry, uint64_t index) const 
 }
 
 void ZipFile::Impl::read(const std::string& entry, uint64_t index, uint64_t size,
-                         const std::function<void(const char*, size_t)>& take) const {
+                         FunctionRef<void(const char*, size_t)> take) const {
   const std::unique_ptr<zip_file_t, CloseFile> file(zip_fopen_index(archive, index, 0));
   if (file == nullptr) fail(entry, "cannot be opened (", zip_strerror(archive), ")");
   std::vector<char> buffer(size_t{1} << 20);

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/version.h>
 
 namespace keel::serving {
@@ -54,7 +55,7 @@ void add_requests(Page& page, const std::string& model, const ModelMetrics& metr
 using Figures = std::map<std::string, std::vector<VersionFigures>>;
 
 void add_version_counter(Page& page, const Figures& figures, const char* name, const char* help,
-                         const std::function<int64_t(const VersionMetrics&)>& value) {
+                         FunctionRef<int64_t(const VersionMetrics&)> value) {
   page.family(name, "counter", help);
   for (const auto& [model, versions] : figures) {
     for (const VersionFigures& figure : versions) {

@@ -78,8 +78,8 @@ std::vector<MetricHandle> CompiledMetrics::all() const {
   return out;
 }
 
-Logs CompiledMetrics::results(const std::function<bool(const Metric&)>& shown,
-                              const std::function<double(const Metric&)>& result_of) const {
+Logs CompiledMetrics::results(FunctionRef<bool(const Metric&)> shown,
+                              FunctionRef<double(const Metric&)> result_of) const {
   Logs out;
   for (const Entry& entry : entries_) {
     if (shown(*entry.metric)) out[entry.name] = result_of(*entry.metric);

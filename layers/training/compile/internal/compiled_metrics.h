@@ -1,11 +1,11 @@
 // CompiledMetrics: the metrics of a model's outputs, under their names in logs.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <keel/framework/base/function_ref.h>
 #include <keel/layers/training/compile/compile_options.h>
 #include <keel/layers/training/compile/step_data.h>
 
@@ -32,8 +32,8 @@ class CompiledMetrics {
   // Returns the results of the metrics for which `shown` returns true. A metric is named "auc", or
   // "<output>_auc" if the model has several outputs. The second metric with the same name becomes
   // "auc_1". A weighted metric whose name is taken by an unweighted one becomes "weighted_auc".
-  Logs results(const std::function<bool(const Metric&)>& shown,
-               const std::function<double(const Metric&)>& result_of) const;
+  Logs results(FunctionRef<bool(const Metric&)> shown,
+               FunctionRef<double(const Metric&)> result_of) const;
 
  private:
   struct Entry {

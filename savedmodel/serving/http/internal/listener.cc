@@ -81,7 +81,7 @@ void Listener::rearm() const {
 }
 
 // Without descriptors the socket would stay ready, and the threads would spin on it.
-void Listener::pause(const std::function<void(int)>& refuse) {
+void Listener::pause(FunctionRef<void(int)> refuse) {
   paused_ = true;
   if (spare_ < 0) return;
   ::close(spare_);
@@ -90,8 +90,7 @@ void Listener::pause(const std::function<void(int)>& refuse) {
   spare_ = open_spare();
 }
 
-void Listener::accept_all(const std::function<void(int)>& take,
-                          const std::function<void(int)>& refuse) {
+void Listener::accept_all(FunctionRef<void(int)> take, FunctionRef<void(int)> refuse) {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) return;
   constexpr int kMost = 64;  // then another thread may go on with it

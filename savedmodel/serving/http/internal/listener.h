@@ -1,9 +1,10 @@
 // Listener: the socket that connections are accepted from.
 #pragma once
 
-#include <functional>
 #include <mutex>
 #include <string>
+
+#include <keel/framework/base/function_ref.h>
 
 namespace keel::serving {
 
@@ -23,7 +24,7 @@ class Listener {
   void watch(int epoll);
   // Calls `take` for each connection that waits and watches again. If the process has no
   // descriptor left, one connection goes to `refuse` and the others wait for resume().
-  void accept_all(const std::function<void(int)>& take, const std::function<void(int)>& refuse);
+  void accept_all(FunctionRef<void(int)> take, FunctionRef<void(int)> refuse);
   // Watches again after descriptors have run out.
   void resume();
   // Closes the socket.
@@ -31,7 +32,7 @@ class Listener {
 
  private:
   void rearm() const;
-  void pause(const std::function<void(int)>& refuse);
+  void pause(FunctionRef<void(int)> refuse);
 
   std::mutex mutex_;  // guards the following, but for port_
   int fd_ = -1;
