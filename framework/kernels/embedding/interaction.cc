@@ -68,45 +68,37 @@ inline Lanes<T> multiply_add(T x, const Lanes<T>& y, const Lanes<T>& sum) {
 constexpr int64_t kBlockWork = 1 << 21;          // multiplications per parallel block
 constexpr int64_t kScratch = int64_t{12} << 10;  // bytes of features that are copied together
 
-// Calls fn(integral_constant) for 0, 1, ..., kCount - 1.
-template <int64_t kCount, class Fn>
-inline void unrolled(const Fn& fn) {
-  [&]<int64_t... kAt>(std::integer_sequence<int64_t, kAt...>) {
-    (fn(std::integral_constant<int64_t, kAt>()), ...);
-  }(std::make_integer_sequence<int64_t, kCount>());
-}
-
-// Splits [begin, end) into blocks of at most `kMost` rows, of about equal size, and calls
-// fn(first, integral_constant) for each. The constant is the number of rows of the block.
-template <int64_t kMost, class Fn>
-void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
-  const int64_t blocks = (end - begin + kMost - 1) / kMost;
+// Splits [begin, end) into blocks of at most `most` rows, of about equal size, and calls
+// fn(first, rows) for each.
+template <class Fn>
+void in_blocks(int64_t begin, int64_t end, int64_t most, const Fn& fn) {
+  const int64_t blocks = (end - begin + most - 1) / most;
   for (int64_t left = blocks; left > 0; --left) {
     const int64_t rows = (end - begin + left - 1) / left;
-    unrolled<kMost>([&](auto less) {
-      constexpr int64_t kRows = decltype(less)::value + 1;
-      if (rows == kRows) fn(begin, std::integral_constant<int64_t, kRows>());
-    });
+    fn(begin, rows);
     begin += rows;
   }
 }
 
+// Exchanges blocks of kBlock elements between two registers.
+template <class T, int64_t kBlock, int64_t... k>
+inline void exchange(Lanes<T>& x, Lanes<T>& y, std::integer_sequence<int64_t, k...>) {
+  const Lanes<T> a = x, b = y;
+  x = __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k : kLanes<T> + k - kBlock)...);
+  y = __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k + kBlock : kLanes<T> + k)...);
+}
+
 // Transposes a square of lanes by exchanging blocks of 1, 2, 4, ... elements across the diagonal.
 template <class T, int64_t kBlock = 1>
-inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
+inline void transpose(Lanes<T> (&rows)[kLanes<T>]) {
   if constexpr (kBlock < kLanes<T>) {
-    unrolled<kLanes<T>>([&](auto at) {
-      constexpr int64_t kRow = decltype(at)::value;
-      if constexpr ((kRow & kBlock) == 0) {
-        const Lanes<T> a = rows[kRow], b = rows[kRow + kBlock];
-        [&]<int64_t... k>(std::integer_sequence<int64_t, k...>) {
-          rows[kRow] =
-              __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k : kLanes<T> + k - kBlock)...);
-          rows[kRow + kBlock] =
-              __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k + kBlock : kLanes<T> + k)...);
-        }(std::make_integer_sequence<int64_t, kLanes<T>>());
+#pragma GCC unroll 16
+    for (int64_t row = 0; row < kLanes<T>; ++row) {
+      if ((row & kBlock) == 0) {
+        exchange<T, kBlock>(rows[row], rows[row + kBlock],
+                            std::make_integer_sequence<int64_t, kLanes<T>>());
       }
-    });
+    }
     transpose<T, kBlock * 2>(rows);
   }
 }
@@ -135,18 +127,20 @@ template <class T>
   const int64_t width = sample.width, columns = sample.columns;
   for (int64_t f = 0; f < columns; f += kLanes<T>) {
     for (int64_t d = 0; d < width; d += kLanes<T>) {
-      std::array<Lanes<T>, kLanes<T>> tile;
-      unrolled<kLanes<T>>([&](auto r) {
+      Lanes<T> tile[kLanes<T>];
+#pragma GCC unroll 16
+      for (int64_t r = 0; r < kLanes<T>; ++r) {
         tile[r] = f + r < sample.pairs.features ? load_lanes(x + (f + r) * width + d) : Lanes<T>{};
-      });
+      }
       transpose<T>(tile);
-      unrolled<kLanes<T>>([&](auto r) { store_lanes(out + (d + r) * columns + f, tile[r]); });
+#pragma GCC unroll 16
+      for (int64_t r = 0; r < kLanes<T>; ++r) store_lanes(out + (d + r) * columns + f, tile[r]);
     }
   }
 }
 
 // ---- Products of pairs. Each part whose sums must stay in registers is a function of its own,
-// flattened: otherwise GCC does not inline some of the lambdas, and the sums go through memory.
+// with unrolled loops: lambdas for the unrolled steps take GCC several times as long.
 
 // One summand of the products: the transposed features of two samples.
 template <class T>
@@ -160,15 +154,28 @@ template <int64_t kRows, class T>
                                                     std::span<const Term<T>> terms, int64_t i,
                                                     int64_t j, Lanes<T>* out) {
   const int64_t dim = sample.pairs.dim, columns = sample.columns;
-  std::array<Lanes<T>, kRows> sums = {};
+  Lanes<T> sums[kRows] = {};
   for (const Term<T>& term : terms) {
     const T *x = term.x + i, *y = term.y + j;
     for (int64_t d = 0; d < dim; ++d, x += columns, y += columns) {
       const Lanes<T> lanes = load_lanes(y);
-      unrolled<kRows>([&](auto r) { sums[r] = multiply_add(x[r], lanes, sums[r]); });
+#pragma GCC unroll 8
+      for (int64_t r = 0; r < kRows; ++r) sums[r] = multiply_add(x[r], lanes, sums[r]);
     }
   }
-  unrolled<kRows>([&](auto r) { out[r] = sums[r]; });
+#pragma GCC unroll 8
+  for (int64_t r = 0; r < kRows; ++r) out[r] = sums[r];
+}
+
+constexpr int64_t kMostRows = 8;  // rows of a strip
+template <class T>
+using StripFunction = void (*)(const Sample<T>&, std::span<const Term<T>>, int64_t, int64_t,
+                               Lanes<T>*);
+// The functions of 1, 2, ..., kMostRows rows.
+template <class T, int64_t... kLess>
+constexpr std::array<StripFunction<T>, kMostRows> strip_functions(
+    std::integer_sequence<int64_t, kLess...>) {
+  return {strip_products<kLess + 1, T>...};
 }
 
 // Computes out[pair (i, j)] = sum over terms of x_i . y_j. Registers are stored whole. The excess
@@ -177,15 +184,16 @@ template <int64_t kRows, class T>
 // first.
 template <class T>
 void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
-  constexpr int64_t kMost = 8;
+  static constexpr auto kFunctions =
+      strip_functions<T>(std::make_integer_sequence<int64_t, kMostRows>());
   const FeaturePairs& pairs = sample.pairs;
   int64_t first = pairs.self ? 0 : 1;
   for (int64_t last_strip = 0; first < pairs.features; last_strip += kLanes<T>) {
     const int64_t end = std::min(first + kLanes<T>, pairs.features);
-    in_blocks<kMost>(first, end, [&](int64_t i, auto rows) {
+    in_blocks(first, end, kMostRows, [&](int64_t i, int64_t rows) {
       for (int64_t j = last_strip; j >= 0; j -= kLanes<T>) {
-        std::array<Lanes<T>, rows> sums;
-        strip_products<rows>(sample, terms, i, j, sums.data());
+        Lanes<T> sums[kMostRows];
+        kFunctions[rows - 1](sample, terms, i, j, sums);
         for (int64_t r = 0; r < rows; ++r) {
           const int64_t at = pairs.before(i + r) + j;
           if (at + kLanes<T> <= pairs.count()) {
@@ -203,55 +211,93 @@ void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
 
 // ---- Gradients.
 
+// Adds factors[r] times `feature` to every row r.
+template <int64_t kRows, int64_t kColumns, class T>
+[[gnu::always_inline]] inline void add_to_rows(const T* feature, const T (&factors)[kRows],
+                                               Lanes<T> (&sums)[kRows][kColumns]) {
+  Lanes<T> other[kColumns];
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < kColumns; ++c) other[c] = load_lanes(feature + c * kLanes<T>);
+#pragma GCC unroll 9
+  for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int64_t c = 0; c < kColumns; ++c) {
+      sums[r][c] = multiply_add(factors[r], other[c], sums[r][c]);
+    }
+  }
+}
+
 // Computes the gradients of the features [i, i + kRows), in kColumns registers each.
 template <int64_t kRows, int64_t kColumns, class T>
 [[gnu::noinline, gnu::flatten]] void rows_back(const Sample<T>& sample, const T* x, const T* dy,
                                                int64_t i, T* dx) {
   const FeaturePairs& pairs = sample.pairs;
   const int64_t width = sample.width;
-  std::array<std::array<Lanes<T>, kColumns>, kRows> sums = {};
-  std::array<const T*, kRows> partners;
-  unrolled<kRows>([&](auto r) { partners[r] = dy + pairs.before(i + r); });
+  Lanes<T> sums[kRows][kColumns] = {};
+  const T* partners[kRows];
+  T factors[kRows];
+#pragma GCC unroll 9
+  for (int64_t r = 0; r < kRows; ++r) partners[r] = dy + pairs.before(i + r);
   // Pair (i, i) is x_i . x_i, whose gradient is 2 x_i.
   if (pairs.self) {
-    unrolled<kRows>([&](auto r) {
-      unrolled<kColumns>([&](auto c) {
+#pragma GCC unroll 9
+    for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int64_t c = 0; c < kColumns; ++c) {
         const Lanes<T> own = load_lanes(x + (i + r) * width + c * kLanes<T>);
         sums[r][c] = 2 * partners[r][i + r] * own;
-      });
-    });
-  }
-  // Adds factor(r) times feature j to every row r except `left_out`.
-  const auto add = [&](int64_t j, auto left_out, const auto& factor) {
-    std::array<Lanes<T>, kColumns> other;
-    unrolled<kColumns>([&](auto c) { other[c] = load_lanes(x + j * width + c * kLanes<T>); });
-    unrolled<kRows>([&](auto r) {
-      if constexpr (r != left_out) {
-        const T f = factor(r);
-        unrolled<kColumns>([&](auto c) { sums[r][c] = multiply_add(f, other[c], sums[r][c]); });
       }
-    });
-  };
-  constexpr std::integral_constant<int64_t, -1> kNone;
-  for (int64_t j = 0; j < i; ++j) add(j, kNone, [&](auto r) { return partners[r][j]; });
-  unrolled<kRows>([&](auto q) {
-    add(i + q, q,
-        [&](auto r) { return partners[std::max<int64_t>(r, q)][i + std::min<int64_t>(r, q)]; });
-  });
+    }
+  }
+  for (int64_t j = 0; j < i; ++j) {
+#pragma GCC unroll 9
+    for (int64_t r = 0; r < kRows; ++r) factors[r] = partners[r][j];
+    add_to_rows(x + j * width, factors, sums);
+  }
+#pragma GCC unroll 9
+  for (int64_t q = 0; q < kRows; ++q) {  // the features of the block, each for the other rows
+    const T* const feature = x + (i + q) * width;
+#pragma GCC unroll 9
+    for (int64_t r = 0; r < kRows; ++r) {
+      if (r == q) continue;
+      const T factor = r > q ? partners[r][i + q] : partners[q][i + r];
+#pragma GCC unroll 4
+      for (int64_t c = 0; c < kColumns; ++c) {
+        sums[r][c] = multiply_add(factor, load_lanes(feature + c * kLanes<T>), sums[r][c]);
+      }
+    }
+  }
   const T* column = dy + pairs.before(i + kRows) + i;
   for (int64_t j = i + kRows; j < pairs.features; column += pairs.partners(j), ++j) {
-    add(j, kNone, [&](auto r) { return column[r]; });
+#pragma GCC unroll 9
+    for (int64_t r = 0; r < kRows; ++r) factors[r] = column[r];
+    add_to_rows(x + j * width, factors, sums);
   }
-  unrolled<kRows>([&](auto r) {
-    unrolled<kColumns>([&](auto c) { store_lanes(dx + r * width + c * kLanes<T>, sums[r][c]); });
-  });
+#pragma GCC unroll 9
+  for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int64_t c = 0; c < kColumns; ++c) {
+      store_lanes(dx + r * width + c * kLanes<T>, sums[r][c]);
+    }
+  }
+}
+
+template <class T>
+using RowsBackFunction = void (*)(const Sample<T>&, const T*, const T*, int64_t, T*);
+// The functions of 1, 2, ... rows of kColumns registers.
+template <int64_t kColumns, class T, int64_t... kLess>
+constexpr std::array<RowsBackFunction<T>, sizeof...(kLess)> rows_back_functions(
+    std::integer_sequence<int64_t, kLess...>) {
+  return {rows_back<kLess + 1, kColumns, T>...};
 }
 
 template <int64_t kColumns, class T>
 void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
   constexpr int64_t kMost = std::max<int64_t>(1, std::min<int64_t>(9, kSums / kColumns));
-  in_blocks<kMost>(0, sample.pairs.features, [&](int64_t i, auto rows) {
-    rows_back<rows, kColumns>(sample, x, dy, i, dx + i * sample.width);
+  static constexpr auto kFunctions =
+      rows_back_functions<kColumns, T>(std::make_integer_sequence<int64_t, kMost>());
+  in_blocks(0, sample.pairs.features, kMost, [&](int64_t i, int64_t rows) {
+    kFunctions[rows - 1](sample, x, dy, i, dx + i * sample.width);
   });
 }
 
