@@ -50,21 +50,26 @@ if(KEEL_WERROR)
 endif()
 
 # keel_unity_build(<target> [<source>...]): compiles the target's sources several at a time, which
-# saves most of the time that their headers take. Sources of one folder share a unit, so names in
-# unnamed namespaces must differ within a folder; the listed sources share such a name with another
+# saves most of the time that their headers and common templates take. The sources below one folder
+# of the target share units, or all sources of the target if it has the property KEEL_JOINED, so
+# names in unnamed namespaces must differ there; the listed sources share such a name with another
 # and are compiled alone. So are kernels and ops: their speed depends on inlining, and inlining
 # depends on what else is in the unit.
-set(KEEL_UNITY_BATCH 12)
+set(KEEL_UNITY_BATCH 16)
 function(keel_unity_build target)
   if(NOT KEEL_FAST_BUILD)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
+  get_target_property(joined ${target} KEEL_JOINED)
   foreach(source ${sources})
     if(IS_ABSOLUTE ${source} OR source MATCHES "(^|/)(kernels|ops)/" OR source IN_LIST ARGN)
       continue()
     endif()
-    get_filename_component(folder ${source} DIRECTORY)
+    string(REGEX MATCH "^[^/]+/" folder ${source})
+    if(joined)
+      set(folder "")
+    endif()
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
     math(EXPR count_${folder} "${count_${folder}} + 1")
     math(EXPR batch "(${count_${folder}} - 1) / ${KEEL_UNITY_BATCH}")
@@ -90,7 +95,7 @@ function(keel_sources variable pattern)
 endfunction()
 
 # keel_add_library(<name> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
-#                  [FULL ...])
+#                  [JOINED] [FULL ...])
 # makes target keel_<name>. Fast builds compile it at -O1, which takes a third less time, except the
 # sources with loops over elements, rows, ids or bytes:
 #   FULL: regular expressions with which the paths of these sources begin. They form the object library
@@ -98,8 +103,9 @@ endfunction()
 #   PRECOMPILE: the project's own headers that most of the other sources include. Builds that are not
 #     fast check that each source includes what it uses.
 #   ALONE: sources that a fast build compiles one by one.
+#   JOINED: a fast build compiles sources of different folders together.
 function(keel_add_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "JOINED" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   set(targets keel_${name})
   set(sources ${ARG_SOURCES})
   if(ARG_FULL AND KEEL_FAST_BUILD)
@@ -119,6 +125,7 @@ function(keel_add_library name)
   foreach(target ${targets})
     target_compile_features(${target} PUBLIC cxx_std_20)
     target_link_libraries(${target} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+    set_target_properties(${target} PROPERTIES KEEL_JOINED ${ARG_JOINED})
     keel_unity_build(${target} ${ARG_ALONE})
     if(target STREQUAL "keel_${name}" AND (KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS))
       target_precompile_headers(${target} PRIVATE ${standard} ${ARG_PRECOMPILE})
@@ -143,14 +150,18 @@ endfunction()
 # The other arguments are those of keel_add_library.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
-  cmake_parse_arguments(ARG "" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "JOINED" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  set(joined)
+  if(ARG_JOINED)
+    set(joined JOINED)
+  endif()
   keel_sources(sources *.cc EXCEPT ${ARG_EXCEPT})
   keel_extension_regex(extensions ${KEEL_EXTENSIONS})
   list(TRANSFORM sources PREPEND ${folder}/)
   list(FILTER sources EXCLUDE REGEX "${extensions}")
   list(TRANSFORM sources REPLACE "^${folder}/" "")
   keel_add_library(${folder} SOURCES ${sources} LINK_PUBLIC ${ARG_LINK_PUBLIC} LINK_PRIVATE ${ARG_LINK_PRIVATE}
-    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} FULL ${ARG_FULL})
+    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} ${joined} FULL ${ARG_FULL})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
   file(MAKE_DIRECTORY ${tree}/keel)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/keel/${folder} SYMBOLIC)

@@ -98,9 +98,9 @@ class ElementSlots : public Slots {
 };
 
 // One leaf of the buffered rows.
-class Column {
+class StoredColumn {
  public:
-  virtual ~Column() = default;
+  virtual ~StoredColumn() = default;
   virtual void append(const TensorLike& rows) = 0;
   virtual TensorLike exchange(std::span<const int64_t> places, const TensorLike& in) = 0;
   virtual TensorLike remove(std::span<const int64_t> places) = 0;
@@ -108,7 +108,7 @@ class Column {
 
 // Dense rows of `width` units each. A unit is a string, or a byte for all other dtypes.
 template <class Unit>
-class DenseColumn : public Column {
+class DenseColumn : public StoredColumn {
  public:
   explicit DenseColumn(const Tensor& first)
       : row_shape_(first.shape().without(0)),
@@ -204,7 +204,7 @@ class DenseColumn : public Column {
 };
 
 // Ragged and sparse rows, which differ in size, stored one by one.
-class RowsColumn : public Column {
+class RowsColumn : public StoredColumn {
  public:
   void append(const TensorLike& rows) override {
     for (int64_t i = 0, n = row_count(rows); i < n; ++i)
@@ -238,11 +238,12 @@ class RowSlots : public Slots {
   void append(const Block& block) override {
     const Tensors rows = block.gathered();
     if (columns_.empty()) make_columns(rows);
-    for_each_column(rows, [](Column& column, const TensorLike& leaf) { column.append(leaf); });
+    for_each_column(rows,
+                    [](StoredColumn& column, const TensorLike& leaf) { column.append(leaf); });
   }
   Block exchange(std::span<const int64_t> places, const Block& in) override {
     std::vector<TensorLike> out;
-    for_each_column(in.gathered(), [&](Column& column, const TensorLike& leaf) {
+    for_each_column(in.gathered(), [&](StoredColumn& column, const TensorLike& leaf) {
       out.push_back(column.exchange(places, leaf));
     });
     return packed(out, places);
@@ -279,7 +280,7 @@ class RowSlots : public Slots {
   }
 
   Nest<bool> structure_;
-  std::vector<std::unique_ptr<Column>> columns_;
+  std::vector<std::unique_ptr<StoredColumn>> columns_;
 };
 
 class ShuffleIterator : public BlockIterator {

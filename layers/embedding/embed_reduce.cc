@@ -17,12 +17,12 @@
 namespace keel {
 namespace {
 
-struct Parts {
+struct ReducedParts {
   TensorLike ids;
   std::optional<TensorLike> weights = {};
 };
 
-Parts parts_of(const std::string& caller, const Tensors& inputs) {
+ReducedParts parts_of(const std::string& caller, const Tensors& inputs) {
   if (inputs.is_leaf()) return {.ids = inputs.leaf()};
   if (inputs.is_sequence() && inputs.items().size() == 2) {
     return {.ids = inputs[0].leaf(), .weights = inputs[1].leaf()};

@@ -13,7 +13,7 @@ namespace keel::distribute {
 namespace {
 
 constexpr int64_t kGroupsPerPart = 1024;  // does not depend on the number of workers
-constexpr int64_t kRowsAtOnce = 16;
+constexpr int64_t kRowsOfTurn = 16;
 
 // Returns the factor for a gradient whose squares have this sum. NaN and infinity are not clipped
 // away: all gradients become NaN, as with the optimizers of variables.
@@ -32,11 +32,11 @@ Sum RowUpdater::squares_of_groups(size_t table) const {
   const int64_t parts = (groups.size() - first + kGroupsPerPart - 1) / kGroupsPerPart;
   std::vector<Sum> sums(parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t last) {
-    std::vector<float> values(kRowsAtOnce * dim);
+    std::vector<float> values(kRowsOfTurn * dim);
     for (int64_t part = begin; part < last; ++part) {
       const int64_t end = std::min(first + (part + 1) * kGroupsPerPart, groups.size());
-      for (int64_t g = first + part * kGroupsPerPart; g < end; g += kRowsAtOnce) {
-        const int64_t stop = std::min(g + kRowsAtOnce, end);
+      for (int64_t g = first + part * kGroupsPerPart; g < end; g += kRowsOfTurn) {
+        const int64_t stop = std::min(g + kRowsOfTurn, end);
         kernels::sum_row_groups(groups, g, stop, gradients_[table].sources(), dim, values.data(),
                                 tables_.shard(table).memory());
         for (int64_t row = 0; row < stop - g; ++row) {

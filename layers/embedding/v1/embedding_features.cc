@@ -11,7 +11,7 @@ namespace {
 
 using tpu::v1::SplitInputs;
 
-struct TableFields {
+struct V1TableFields {
   std::string name = {};
   int64_t vocabulary_size = 0, dimension = 0;
   std::optional<std::string> combiner = {};
@@ -25,7 +25,7 @@ struct TableFields {
   }
 };
 
-struct FeatureFields {
+struct V1FeatureFields {
   std::string key = {}, table = {}, weight_key = {};
   int64_t max_sequence_length = 0;
   bool safe = true;
@@ -105,20 +105,20 @@ Tensors EmbeddingFeaturesLayer::call(const Tensors& inputs, const CallContext&) 
 Config EmbeddingFeaturesLayer::get_config() const {
   Config::List tables, features;
   for (const auto& [name, table] : options_.configs.table_to_config_dict) {
-    tables.push_back(to_config(TableFields{.name = name,
-                                           .vocabulary_size = table->vocabulary_size,
-                                           .dimension = table->dimension,
-                                           .combiner = table->combiner,
-                                           .initializer = table->initializer}));
+    tables.push_back(to_config(V1TableFields{.name = name,
+                                             .vocabulary_size = table->vocabulary_size,
+                                             .dimension = table->dimension,
+                                             .combiner = table->combiner,
+                                             .initializer = table->initializer}));
   }
   for (const auto& [key, feature] : options_.configs.feature_to_config_dict) {
     const auto& unsafe = options_.unsafe_features;
     features.push_back(
-        to_config(FeatureFields{.key = key,
-                                .table = feature->table_id,
-                                .weight_key = feature->weight_key,
-                                .max_sequence_length = feature->max_sequence_length,
-                                .safe = std::ranges::find(unsafe, key) == unsafe.end()}));
+        to_config(V1FeatureFields{.key = key,
+                                  .table = feature->table_id,
+                                  .weight_key = feature->weight_key,
+                                  .max_sequence_length = feature->max_sequence_length,
+                                  .safe = std::ranges::find(unsafe, key) == unsafe.end()}));
   }
   return Config::dict({{"name", name()},
                        {"trainable", trainable()},
@@ -134,7 +134,8 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
   if (const Config* name = config.find("name")) decode(*name, options.name);
   if (const Config* trainable = config.find("trainable")) decode(*trainable, options.trainable);
   if (const Config* dtype = config.find("dtype")) decode(*dtype, options.dtype);
-  for (const auto& t : all_from_config<TableFields>(config["tables"], "EmbeddingFeatures table")) {
+  for (const auto& t :
+       all_from_config<V1TableFields>(config["tables"], "EmbeddingFeatures table")) {
     options.configs.table_to_config_dict.emplace(
         t.name, tpu::v1::TableOptions{.vocabulary_size = t.vocabulary_size,
                                       .dimension = t.dimension,
@@ -142,7 +143,7 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
                                       .combiner = t.combiner});
   }
   for (const auto& f :
-       all_from_config<FeatureFields>(config["features"], "EmbeddingFeatures feature")) {
+       all_from_config<V1FeatureFields>(config["features"], "EmbeddingFeatures feature")) {
     if (!options.configs.table_to_config_dict.contains(f.table)) {
       throw ValueError("EmbeddingFeatures: feature '", f.key, "' refers to the unknown table '",
                        f.table, "'; add it to the tables");

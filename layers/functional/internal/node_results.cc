@@ -3,7 +3,7 @@
 namespace keel {
 namespace {
 
-std::pair<const GraphNode*, int> key_of(const TensorLike& t) {
+std::pair<const GraphNode*, int> result_key(const TensorLike& t) {
   return {t.values().producer().get(), t.values().producer_output()};
 }
 
@@ -15,11 +15,11 @@ void NodeResults::add(const GraphNode& node, const Tensors& results) {
 }
 
 void NodeResults::add(const TensorLike& result, const TensorLike& by) {
-  results_.emplace(key_of(result), by);
+  results_.emplace(result_key(result), by);
 }
 
 const TensorLike* NodeResults::find(const TensorLike& result) const {
-  const auto it = results_.find(key_of(result));
+  const auto it = results_.find(result_key(result));
   return it == results_.end() ? nullptr : &it->second;
 }
 

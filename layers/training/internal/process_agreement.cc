@@ -70,7 +70,7 @@ std::vector<Setting> settings_of(const Model& model, const Trainer& trainer,
   return out;
 }
 
-std::string joined(const std::vector<Setting>& settings) {
+std::string joined_settings(const std::vector<Setting>& settings) {
   std::string out;
   for (const auto& [name, value] : settings) out += str(name, '\t', value, '\n');
   return out;
@@ -98,7 +98,7 @@ std::string described(const std::vector<std::string>& settings, size_t i) {
 void check_same_training(distribute::ProcessGroup& group, const char* caller, const Model& model,
                          const Trainer& trainer, const FitOptions& options) {
   if (group.size() == 1) return;
-  const std::string local = joined(settings_of(model, trainer, options));
+  const std::string local = joined_settings(settings_of(model, trainer, options));
   // Exchanges hashes first, so that the usual case costs a few bytes; the texts follow only if the
   // hashes differ.
   const auto hashes =

@@ -16,15 +16,15 @@ namespace {
 using distribute::EmbeddingEngine;
 using distribute::TableStep;
 
-constexpr char kCaller[] = "TPUEmbedding";
+constexpr char kSessionCaller[] = "TPUEmbedding";
 
 void check_gradient(const std::string& path, const Tensor& gradient, const Shape& shape) {
   if (gradient.dtype() != DType::kFloat32) {
-    throw TypeError(kCaller, ": feature '", path, "': the gradient must be float32, received ",
-                    gradient.dtype());
+    throw TypeError(kSessionCaller, ": feature '", path,
+                    "': the gradient must be float32, received ", gradient.dtype());
   }
   if (gradient.shape() != shape) {
-    throw ValueError(kCaller, ": feature '", path, "': the gradient must have shape ", shape,
+    throw ValueError(kSessionCaller, ": feature '", path, "': the gradient must have shape ", shape,
                      ", received ", gradient.shape());
   }
 }
@@ -96,7 +96,7 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
         }
         FeatureBags bags = to_bags(s.paths[f], config, ids, of_ids, IdRule::kStrict, true);
         if (bags.output_shape.size() != output_shapes[f].size()) {
-          throw ValueError(kCaller, ": feature '", s.paths[f], "': the output shape is ",
+          throw ValueError(kSessionCaller, ": feature '", s.paths[f], "': the output shape is ",
                            output_shapes[f], ", but the ids give ", bags.output_shape);
         }
         bags.output_shape = output_shapes[f];
@@ -108,7 +108,7 @@ void EngineSession::prefetch(const Tensors& features, const FeatureWeights& weig
   State& s = *state_;
   const ReplicaContext* const replica = current_replica_context();
   if (replica == nullptr)
-    throw RuntimeError(kCaller,
+    throw RuntimeError(kSessionCaller,
                        ".prefetch: called outside a replica; call it inside Strategy::run");
   if (!s.built || num_workers() == 1) return;
   try {
@@ -168,7 +168,7 @@ void EngineSession::set_counts_lookups(bool counts) { state_->counts_lookups = c
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
   if (gradients.size() != ticket->shapes.size()) {
-    throw ValueError(kCaller, ": received ", gradients.size(), " gradients for ",
+    throw ValueError(kSessionCaller, ": received ", gradients.size(), " gradients for ",
                      ticket->shapes.size(), " features; pass one for each feature");
   }
   for (size_t f = 0; f < gradients.size(); ++f) {
@@ -180,7 +180,7 @@ void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Ten
       gradients[f] = gradients[f].reshaped({gradients[f].size() / dim, dim});
       if (ticket->pools[f]) gradients[f] = ticket->pools[f]->rows_gradient(gradients[f]);
     } else if (!s.warned[f].exchange(true)) {
-      std::cerr << str(kCaller, ": the loss does not depend on feature '", s.paths[f],
+      std::cerr << str(kSessionCaller, ": the loss does not depend on feature '", s.paths[f],
                        "'; its rows are updated with zero gradients\n");
     }
   }

@@ -22,7 +22,7 @@ T take(std::map<std::string, Nest<T>>& batch, const std::string& key, const std:
   return out;
 }
 
-TensorLike with_values(const TensorLike& t, Tensor values) {
+TensorLike replaced_values(const TensorLike& t, Tensor values) {
   if (t.layout() == Layout::kRagged) return RaggedTensor{std::move(values), t.ragged().row_splits};
   if (t.layout() == Layout::kDense) return values;
   return SparseTensor{t.sparse().indices, std::move(values), t.sparse().dense_shape};
@@ -108,7 +108,7 @@ TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
     throw ValueError(caller, ": ids must be dense of rank 1 or 2, sparse of rank 2 or ragged, ",
                      "received shape ", ids.spec().shape);
   }
-  return with_values(ids, ids.values().cast(DType::kInt64));
+  return replaced_values(ids, ids.values().cast(DType::kInt64));
 }
 
 TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
@@ -126,7 +126,7 @@ TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
       weights.values().size() != ids.values().size()) {
     throw ValueError(caller, ": weights must be numeric and have the positions of the ids");
   }
-  return with_values(weights, weights.values().cast(DType::kFloat32));
+  return replaced_values(weights, weights.values().cast(DType::kFloat32));
 }
 
 // Returns the number of steps of each row up to its last id, at most `length`.
