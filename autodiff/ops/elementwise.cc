@@ -1,4 +1,6 @@
+#include <array>
 #include <cmath>
+#include <concepts>
 #include <numbers>
 
 #include <keel/autodiff/operation.h>
@@ -9,18 +11,31 @@
 namespace keel {
 namespace {
 
+using ops::internal::BinaryLoop;
+using ops::internal::BinaryLoops;
 using ops::internal::BroadcastPlan;
+using ops::internal::UnaryLoop;
+
+// The parameters of a function, such as the factor of Scale and the bounds of Clip.
+struct Parameters {
+  double first = 0, second = 0;
+};
 
 // The tensors that the gradient of a unary or binary function may use: operands, result, and the
 // gradient of the result. Those not listed in kRetain are empty handles.
 struct Values {
   const Tensor &a, &b, &y, &dy;
+  const Parameters parameters = {};
 };
 
 // Defaults shared by the function classes below. kFloating: accepts float32 and float64 only.
+// kScalars: a binary function that often has an operand of a single element, and is so fast that
+// this case needs loops of its own.
 struct OfNumbers {
   static constexpr bool kFloating = false;
   static constexpr bool kDifferentiable = true;
+  static constexpr bool kScalars = false;
+  Parameters parameters = {};
 };
 struct OfFloats : OfNumbers {
   static constexpr bool kFloating = true;
@@ -32,106 +47,183 @@ constexpr Retain kFirst = {.inputs = 1, .outputs = 0};
 constexpr Retain kBoth = {.inputs = 3, .outputs = 0};
 constexpr Retain kSecondAndOutput = {.inputs = 2, .outputs = 1};
 
-template <class F>
-void check_dtype(const TensorSpec& x) {
-  if (F::kFloating) {
-    ops::internal::check_floating(F::kName, x);
-  } else {
-    ops::internal::check_numeric(F::kName, x);
-  }
-}
+// The ops are not templates: a function is a table of loops, one for each dtype, and of gradients.
+constexpr size_t kDTypes = static_cast<size_t>(DType::kUint8) + 1;  // up to the last numeric one
 
-template <class F, class Fn>
-void visit(DType dtype, Fn&& fn) {
-  if constexpr (F::kFloating) {
-    visit_floating(dtype, F::kName, fn);
-  } else {
-    visit_numeric(dtype, F::kName, fn);
+struct FunctionTraits {
+  const char *class_name, *name;
+  bool floating, differentiable;
+  Retain retain;
+
+  void check_dtype(const TensorSpec& x) const {
+    if (floating) {
+      ops::internal::check_floating(name, x);
+    } else {
+      ops::internal::check_numeric(name, x);
+    }
   }
-}
+};
+struct UnaryFunction : FunctionTraits {
+  std::array<UnaryLoop, kDTypes> loops;
+  Gradient (*gradient)(const Values&);
+};
+struct BinaryFunction : FunctionTraits {
+  std::array<BinaryLoops, kDTypes> loops;
+  Gradient (*gradient_a)(const Values&);
+  Gradient (*gradient_b)(const Values&);
+};
 
 // Computes y[i] = f(x[i]).
-template <class F>
 class Unary final : public Op {
  public:
-  explicit Unary(F f = {}) : Op(F::kClass), f_(f) {}
+  Unary(const UnaryFunction& f, const Parameters& parameters)
+      : Op(f.class_name), f_(f), parameters_(parameters) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    check_dtype<F>(in[0]);
+    f_.check_dtype(in[0]);
     return {in[0]};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    Tensor y = Tensor::uninitialized(in[0].shape(), in[0].dtype());
-    visit<F>(y.dtype(), [&]<class T>(const T&) {
-      ops::internal::map(in[0].data<T>(), y.mutable_data<T>(),
-                         [f = f_](T x) { return static_cast<T>(f(x)); });
-    });
+    const DType dtype = in[0].dtype();
+    Tensor y = Tensor::uninitialized(in[0].shape(), dtype);
+    f_.check_dtype({.shape = {}, .dtype = dtype});
+    const size_t size = size_of(dtype);
+    ops::internal::map(f_.loops[static_cast<size_t>(dtype)], &parameters_, in[0].raw().data(), size,
+                       y.mutable_raw().data(), size, in[0].size());
     return {y};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    if (!f_.differentiable) return {Gradient()};
     const Tensor dy = args.output_gradients[0].dense();
-    const Values v = {args.inputs[0], args.inputs[0], args.outputs[0], dy};
-    if constexpr (F::kDifferentiable) return {f_.gradient(v)};
-    return {Gradient()};
+    return {f_.gradient({args.inputs[0], args.inputs[0], args.outputs[0], dy, parameters_})};
   }
-  Retain retain() const override { return f_.kRetain; }
-  bool differentiable() const override { return F::kDifferentiable; }
+  Retain retain() const override { return f_.retain; }
+  bool differentiable() const override { return f_.differentiable; }
 
  private:
-  const F f_;
+  const UnaryFunction& f_;
+  const Parameters parameters_;
 };
 
 // Computes y = f(a, b) with broadcasting.
-template <class F>
 class Binary final : public Op {
  public:
-  Binary() : Op(F::kClass) {}
+  explicit Binary(const BinaryFunction& f) : Op(f.class_name), f_(f) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    check_dtype<F>(in[0]);
-    ops::internal::check_same_dtype(F::kName, in[0], in[1]);
-    return {{.shape = broadcast_shapes(in[0].shape, in[1].shape, F::kName), .dtype = in[0].dtype}};
+    f_.check_dtype(in[0]);
+    ops::internal::check_same_dtype(f_.name, in[0], in[1]);
+    return {{.shape = broadcast_shapes(in[0].shape, in[1].shape, f_.name), .dtype = in[0].dtype}};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const Shape shape = broadcast_shapes(in[0].shape(), in[1].shape(), F::kName);
+    const DType dtype = in[0].dtype();
+    const Shape shape = broadcast_shapes(in[0].shape(), in[1].shape(), f_.name);
     const BroadcastPlan plan = ops::internal::plan_broadcast(shape, {in[0].shape(), in[1].shape()});
-    Tensor y = Tensor::uninitialized(shape, in[0].dtype());
-    visit<F>(y.dtype(), [&]<class T>(const T&) {
-      ops::internal::map(plan, in[0].data<T>().data(), in[1].data<T>().data(),
-                         y.mutable_data<T>().data(),
-                         [](T a, T b) { return static_cast<T>(F()(a, b)); });
-    });
+    Tensor y = Tensor::uninitialized(shape, dtype);
+    f_.check_dtype({.shape = {}, .dtype = dtype});
+    const size_t size = size_of(dtype);
+    ops::internal::map(f_.loops[static_cast<size_t>(dtype)], nullptr, plan, in[0].raw().data(),
+                       in[1].raw().data(), size, y.mutable_raw().data(), size);
     return {y};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    std::vector<Gradient> out(2);
+    if (!f_.differentiable) return out;
     const Tensor dy = args.output_gradients[0].dense();
     const Values v = {args.inputs[0], args.inputs[1], args.outputs[0], dy};
-    std::vector<Gradient> out(2);
-    if constexpr (F::kDifferentiable) {
-      if (args.wants(0)) out[0] = F::gradient_a(v);
-      if (args.wants(1)) out[1] = F::gradient_b(v);
-    }
+    if (args.wants(0)) out[0] = f_.gradient_a(v);
+    if (args.wants(1)) out[1] = f_.gradient_b(v);
     for (int i = 0; i < 2; ++i) {
       if (out[i]) out[i] = ops::sum_to(out[i].dense(), args.input_specs[i].shape);
     }
     return out;
   }
-  Retain retain() const override { return F::kRetain; }
-  bool differentiable() const override { return F::kDifferentiable; }
+  Retain retain() const override { return f_.retain; }
+  bool differentiable() const override { return f_.differentiable; }
+
+ private:
+  const BinaryFunction& f_;
 };
 
 template <class F>
-Tensor unary(const Tensor& x, F f = {}) {
-  return dispatch1(Unary<F>(f), {x});
+constexpr FunctionTraits traits_of() {
+  return {.class_name = F::kClass,
+          .name = F::kName,
+          .floating = F::kFloating,
+          .differentiable = F::kDifferentiable,
+          .retain = F::kRetain};
+}
+
+template <class F, class T>
+void unary_loop(const void* parameters, const void* x, void* out, int64_t n) {
+  F f;
+  f.parameters = *static_cast<const Parameters*>(parameters);
+  const T* from = static_cast<const T*>(x);
+  T* __restrict to = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(from[i]));
+}
+template <class F>
+Tensor unary(const Tensor& x, const Parameters& parameters = {}) {
+  static constexpr UnaryFunction kFunction = [] {
+    UnaryFunction out = {traits_of<F>(), {unary_loop<F, float>, unary_loop<F, double>}, nullptr};
+    if constexpr (!F::kFloating) {
+      out.loops[static_cast<size_t>(DType::kInt32)] = unary_loop<F, int32_t>;
+      out.loops[static_cast<size_t>(DType::kInt64)] = unary_loop<F, int64_t>;
+      out.loops[static_cast<size_t>(DType::kUint8)] = unary_loop<F, uint8_t>;
+    }
+    if constexpr (F::kDifferentiable) out.gradient = F::gradient;
+    return out;
+  }();
+  return dispatch1(Unary(kFunction, parameters), {x});
+}
+
+// Computes out[i] = f(a[i * kStepA], b[i * kStepB]).
+template <class F, class T, int64_t kStepA, int64_t kStepB>
+void binary_loop(const void*, const void* a, const void* b, void* out, int64_t n) {
+  const F f = {};
+  const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+  T* __restrict to = static_cast<T*>(out);
+  if constexpr (kStepA == 0) {
+    const T c = *x;
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(c, y[i]));
+  } else if constexpr (kStepB == 0) {
+    const T c = *y;
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(x[i], c));
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(x[i], y[i]));
+  }
+}
+template <class F, class T>
+constexpr BinaryLoops binary_loops() {
+  if constexpr (F::kScalars && std::floating_point<T>) {
+    return {binary_loop<F, T, 1, 1>, binary_loop<F, T, 0, 1>, binary_loop<F, T, 1, 0>};
+  } else {
+    return {.each = binary_loop<F, T, 1, 1>};
+  }
 }
 template <class F>
 Tensor binary(const Tensor& a, const Tensor& b) {
-  return dispatch1(Binary<F>(), {a, b});
+  static constexpr BinaryFunction kFunction = [] {
+    BinaryFunction out = {
+        traits_of<F>(), {binary_loops<F, float>(), binary_loops<F, double>()}, nullptr, nullptr};
+    if constexpr (!F::kFloating) {
+      out.loops[static_cast<size_t>(DType::kInt32)] = binary_loops<F, int32_t>();
+      out.loops[static_cast<size_t>(DType::kInt64)] = binary_loops<F, int64_t>();
+      out.loops[static_cast<size_t>(DType::kUint8)] = binary_loops<F, uint8_t>();
+    }
+    if constexpr (F::kDifferentiable) {
+      out.gradient_a = F::gradient_a;
+      out.gradient_b = F::gradient_b;
+    }
+    return out;
+  }();
+  return dispatch1(Binary(kFunction), {a, b});
 }
 
 // ---- Binary functions.
 
 struct Add : OfNumbers {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Add", kName[] = "add";
   static constexpr Retain kRetain = kNothing;
   auto operator()(auto a, auto b) const { return a + b; }
@@ -140,6 +232,7 @@ struct Add : OfNumbers {
 };
 
 struct Subtract : OfNumbers {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Subtract", kName[] = "subtract";
   static constexpr Retain kRetain = kNothing;
   auto operator()(auto a, auto b) const { return a - b; }
@@ -148,6 +241,7 @@ struct Subtract : OfNumbers {
 };
 
 struct Multiply : OfNumbers {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Multiply", kName[] = "multiply";
   static constexpr Retain kRetain = kBoth;
   auto operator()(auto a, auto b) const { return a * b; }
@@ -156,6 +250,7 @@ struct Multiply : OfNumbers {
 };
 
 struct Divide : OfFloats {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Divide", kName[] = "divide";
   static constexpr Retain kRetain = kSecondAndOutput;
   auto operator()(auto a, auto b) const { return a / b; }
@@ -188,6 +283,7 @@ struct Preference : OfNumbers {
 
 // Comparisons with NaN are false. The result is therefore NaN if either operand is NaN.
 struct Maximum : OfNumbers {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Maximum", kName[] = "maximum";
   static constexpr Retain kRetain = kBoth;
   template <class T>
@@ -199,6 +295,7 @@ struct Maximum : OfNumbers {
 };
 
 struct Minimum : OfNumbers {
+  static constexpr bool kScalars = true;
   static constexpr char kClass[] = "Minimum", kName[] = "minimum";
   static constexpr Retain kRetain = kBoth;
   template <class T>
@@ -268,28 +365,26 @@ struct TanhGradient : OfFloats {
 struct Scale : OfNumbers {
   static constexpr char kClass[] = "Scale", kName[] = "scale";
   static constexpr Retain kRetain = kNothing;
-  double factor = 1;
   template <class T>
   auto operator()(T x) const {
     if constexpr (std::floating_point<T>) {
-      return x * static_cast<T>(factor);
+      return x * static_cast<T>(parameters.first);
     } else {
-      return static_cast<double>(x) * factor;
+      return static_cast<double>(x) * parameters.first;
     }
   }
-  Gradient gradient(const Values& v) const { return ops::scale(v.dy, factor); }
+  static Gradient gradient(const Values& v) { return ops::scale(v.dy, v.parameters.first); }
 };
 
 struct Shift : OfNumbers {
   static constexpr char kClass[] = "Shift", kName[] = "shift";
   static constexpr Retain kRetain = kNothing;
-  double offset = 0;
   template <class T>
   auto operator()(T x) const {
     if constexpr (std::floating_point<T>) {
-      return x + static_cast<T>(offset);
+      return x + static_cast<T>(parameters.first);
     } else {
-      return static_cast<double>(x) + offset;
+      return static_cast<double>(x) + parameters.first;
     }
   }
   static Gradient gradient(const Values& v) { return v.dy; }
@@ -418,28 +513,27 @@ struct Floor : OfFloats {
   auto operator()(auto x) const { return std::floor(x); }
 };
 
-// Returns 1 in [low, high] and 0 outside.
+// Returns 1 in [first, second] and 0 outside.
 struct Inside : OfNumbers {
   static constexpr char kClass[] = "Inside", kName[] = "clip_by_value";
   static constexpr bool kDifferentiable = false;
   static constexpr Retain kRetain = kNothing;
-  double low = 0, high = 0;
   template <class T>
   T operator()(T x) const {
-    return x >= static_cast<T>(low) && x <= static_cast<T>(high) ? T{1} : T{0};
+    return x >= static_cast<T>(parameters.first) && x <= static_cast<T>(parameters.second) ? T{1}
+                                                                                           : T{0};
   }
 };
 
 struct Clip : OfFloats {
   static constexpr char kClass[] = "ClipByValue", kName[] = "clip_by_value";
   static constexpr Retain kRetain = kInput;
-  double low = 0, high = 0;
   template <class T>
   T operator()(T x) const {
-    const T l = static_cast<T>(low), h = static_cast<T>(high);
+    const T l = static_cast<T>(parameters.first), h = static_cast<T>(parameters.second);
     return x < l ? l : x > h ? h : x;
   }
-  Gradient gradient(const Values& v) const { return v.dy * unary(v.a, Inside{{}, low, high}); }
+  static Gradient gradient(const Values& v) { return v.dy * unary<Inside>(v.a, v.parameters); }
 };
 
 class Cast final : public Op {
@@ -479,8 +573,8 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return binary<Maximum>(a, b);
 Tensor minimum(const Tensor& a, const Tensor& b) { return binary<Minimum>(a, b); }
 Tensor pow(const Tensor& a, const Tensor& b) { return binary<Pow>(a, b); }
 
-Tensor scale(const Tensor& x, double factor) { return unary(x, Scale{{}, factor}); }
-Tensor shift(const Tensor& x, double offset) { return unary(x, Shift{{}, offset}); }
+Tensor scale(const Tensor& x, double factor) { return unary<Scale>(x, {factor}); }
+Tensor shift(const Tensor& x, double offset) { return unary<Shift>(x, {offset}); }
 Tensor negative(const Tensor& x) { return unary<Negative>(x); }
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }
@@ -501,7 +595,7 @@ Tensor clip_by_value(const Tensor& x, double low, double high) {
   if (!(low <= high)) {
     throw ValueError("clip_by_value: low must not exceed high, received ", low, " and ", high);
   }
-  return unary(x, Clip{{}, low, high});
+  return unary<Clip>(x, {low, high});
 }
 
 Tensor cast(const Tensor& x, DType dtype) {

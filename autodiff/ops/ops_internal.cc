@@ -1,5 +1,8 @@
 #include <keel/autodiff/ops/ops_internal.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include <keel/autodiff/tape.h>
 #include <keel/framework/kernels/half.h>
 
@@ -37,6 +40,77 @@ Tensor product_operand(const Tensor& x, ProductOperands operands) {
     kernels::round_as_float16(from + begin, end - begin, to + begin);
   });
   return out;
+}
+
+namespace {
+
+const std::byte* at(const void* data, int64_t element, size_t size) {
+  return static_cast<const std::byte*>(data) + element * static_cast<int64_t>(size);
+}
+std::byte* at(void* data, int64_t element, size_t size) {
+  return static_cast<std::byte*>(data) + element * static_cast<int64_t>(size);
+}
+
+// Applies `loops.each` to n elements and a single one, which is element `once` of the operands.
+void map_with_copies(const BinaryLoops& loops, const void* fn, const std::byte* const (&x)[2],
+                     int once, size_t size, std::byte* out, size_t out_size, int64_t n) {
+  constexpr size_t kBytes = 2048;  // stays in the L1 cache, beside the operand and the result
+  alignas(64) std::byte copies[kBytes];
+  const int64_t block = std::min<int64_t>(n, kBytes / size);
+  const size_t bytes = block * size;
+  std::memcpy(copies, x[once], size);
+  for (size_t done = size; done < bytes; done *= 2) {
+    std::memcpy(copies + done, copies, std::min(done, bytes - done));
+  }
+  for (int64_t i = 0; i < n; i += block) {
+    const std::byte* const other = at(x[1 - once], i, size);
+    loops.each(fn, once == 0 ? copies : other, once == 0 ? other : copies, at(out, i, out_size),
+               std::min(block, n - i));
+  }
+}
+
+}  // namespace
+
+void map(UnaryLoop loop, const void* fn, const void* x, size_t size, void* out, size_t out_size,
+         int64_t n) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    loop(fn, at(x, begin, size), at(out, begin, out_size), end - begin);
+  });
+}
+
+void map(const BinaryLoops& loops, const void* fn, const BroadcastPlan& plan, const void* a,
+         const void* b, size_t size, void* out, size_t out_size) {
+  const bool each_a = plan.advances[0], each_b = plan.advances[1];
+  const BinaryLoop loop = each_a && each_b ? loops.each : each_a ? loops.b_once : loops.a_once;
+  if (plan.inner <= kGrain && plan.rank <= 1 && loop != nullptr) {
+    // Rows may be short, so the loop over them does the least possible.
+    const int64_t n = plan.inner;
+    const int64_t a_step = plan.strides[0][0] * static_cast<int64_t>(size);
+    const int64_t b_step = plan.strides[1][0] * static_cast<int64_t>(size);
+    const int64_t out_step = n * static_cast<int64_t>(out_size);
+    parallel_for(n == 0 ? 0 : plan.rows, kGrain / std::max<int64_t>(1, n),
+                 [&](int64_t first, int64_t last) {
+                   const std::byte *x = at(a, first, a_step), *y = at(b, first, b_step);
+                   std::byte* to = at(out, first, out_step);
+                   for (int64_t row = first; row < last; ++row) {
+                     loop(fn, x, y, to, n);
+                     x += a_step;
+                     y += b_step;
+                     to += out_step;
+                   }
+                 });
+    return;
+  }
+  for_each_piece(plan, [&](int64_t row, int64_t begin, int64_t end) {
+    const std::byte* const x[2] = {at(a, plan.offset(0, row) + (each_a ? begin : 0), size),
+                                   at(b, plan.offset(1, row) + (each_b ? begin : 0), size)};
+    std::byte* const to = at(out, row * plan.inner + begin, out_size);
+    if (loop != nullptr) {
+      loop(fn, x[0], x[1], to, end - begin);
+    } else {
+      map_with_copies(loops, fn, x, each_a ? 1 : 0, size, to, out_size, end - begin);
+    }
+  });
 }
 
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<Shape> operands) {

@@ -122,19 +122,27 @@ struct StridedCopy {
   void run(const T* x, T* out) const {
     if (slices(0) == 0) return;
     if (strides.back() == 1) {
-      copy_rows(x, out);
+      const int64_t n = dims.back();
+      const int64_t grain = std::max<int64_t>(1, ops::internal::kGrain / n);
+      parallel_for(slices(1), grain, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          std::copy_n(x + offset(row, 1), n, out + row * n);
+        }
+      });
     } else {
       copy_tiles(x, out);
     }
   }
 
   template <class T>
-  void copy_rows(const T* x, T* out) const {
-    const int64_t n = dims.back();
-    const int64_t grain = std::max<int64_t>(1, ops::internal::kGrain / n);
-    parallel_for(slices(1), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) std::copy_n(x + offset(row, 1), n, out + row * n);
-    });
+  static void copy_tile(const T* from, int64_t row_step, int64_t column_step, T* __restrict to,
+                        int64_t to_step, int64_t rows, int64_t columns) {
+    using ops::internal::value_of;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        value_of(to[i * to_step + j]) = value_of(from[i * row_step + j * column_step]);
+      }
+    }
   }
 
   // Transposes the matrices in the last two axes in tiles that fit in the cache in both orders.
@@ -151,12 +159,8 @@ struct StridedCopy {
         T* to = out + p / bands * rows * columns;
         const int64_t first = p % bands * kTile, last = std::min(first + kTile, rows);
         for (int64_t c = 0; c < columns; c += kTile) {
-          const int64_t stop = std::min(c + kTile, columns);
-          for (int64_t i = first; i < last; ++i) {
-            for (int64_t j = c; j < stop; ++j) {
-              to[i * columns + j] = from[i * row_step + j * column_step];
-            }
-          }
+          copy_tile(from + first * row_step + c * column_step, row_step, column_step,
+                    to + first * columns + c, columns, last - first, std::min(kTile, columns - c));
         }
       }
     });
@@ -222,16 +226,20 @@ class BroadcastTo final : public Op {
     const Shape shape = target(in[0].shape());
     const auto plan = ops::internal::plan_broadcast(shape, {in[0].shape()});
     Tensor y = Tensor::uninitialized(shape, in[0].dtype());
-    visit_any(y.dtype(), [&]<class T>(const T&) {
-      const T* x = in[0].data<T>().data();
-      T* out = y.mutable_data<T>().data();
+    ops::internal::visit_bits(y.dtype(), [&]<class T>(const T&) {
+      const T* x = ops::internal::elements<T>(in[0]);
+      T* out = ops::internal::mutable_elements<T>(y);
       ops::internal::for_each_piece(plan, [&](int64_t row, int64_t begin, int64_t end) {
         const T* from = x + plan.offset(0, row);
         T* to = out + row * plan.inner + begin;
         if (plan.advances[0]) {
           std::copy_n(from + begin, end - begin, to);
         } else {
-          std::fill_n(to, end - begin, *from);
+          const T value = *from;
+          const int64_t n = end - begin;
+          for (int64_t i = 0; i < n; ++i) {
+            ops::internal::value_of(to[i]) = ops::internal::value_of(value);
+          }
         }
       });
     });
@@ -276,8 +284,8 @@ AroundAxis around(const Shape& shape, int axis) {
 
 // Copies `width` elements per row between buffers of different row strides, in parallel.
 template <class T>
-void copy_rows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
-               int64_t to_stride) {
+void copy_elements(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
+                   int64_t to_stride) {
   if (width == 0) return;
   if (rows == 1) {
     parallel_for(width, ops::internal::kGrain, [&](int64_t begin, int64_t end) {
@@ -290,6 +298,14 @@ void copy_rows(int64_t rows, int64_t width, const T* from, int64_t from_stride, 
     for (int64_t r = begin; r < end; ++r) {
       std::copy_n(from + r * from_stride, width, to + r * to_stride);
     }
+  });
+}
+// Copies from element `from` of x to element `to` of y.
+void copy_rows(int64_t rows, int64_t width, const Tensor& x, int64_t from, int64_t from_stride,
+               Tensor& y, int64_t to, int64_t to_stride) {
+  ops::internal::visit_bits(y.dtype(), [&]<class T>(const T&) {
+    copy_elements(rows, width, ops::internal::elements<T>(x) + from, from_stride,
+                  ops::internal::mutable_elements<T>(y) + to, to_stride);
   });
 }
 
@@ -326,15 +342,13 @@ class Concat final : public Op {
     for (const Tensor& t : in) specs.push_back(t.spec());
     const Shape shape = infer(specs)[0].shape;
     Tensor y = Tensor::uninitialized(shape, in[0].dtype());
-    visit_any(y.dtype(), [&]<class T>(const T&) {
-      T* to = y.mutable_data<T>().data();
-      const AroundAxis whole = around(shape, axis_);
-      for (const Tensor& part : in) {
-        const int64_t width = around(part.shape(), axis_).dim * whole.inner;
-        copy_rows(whole.outer, width, part.data<T>().data(), width, to, whole.dim * whole.inner);
-        to += width;
-      }
-    });
+    const AroundAxis whole = around(shape, axis_);
+    int64_t to = 0;
+    for (const Tensor& part : in) {
+      const int64_t width = around(part.shape(), axis_).dim * whole.inner;
+      copy_rows(whole.outer, width, part, 0, width, y, to, whole.dim * whole.inner);
+      to += width;
+    }
     return {y};
   }
 
@@ -368,10 +382,7 @@ class Slice final : public Op {
     Tensor y = Tensor::uninitialized(shape, in[0].dtype());
     const AroundAxis x = around(in[0].shape(), axis_);
     const int64_t width = shape[axis_] * x.inner;
-    visit_any(y.dtype(), [&]<class T>(const T&) {
-      copy_rows(x.outer, width, in[0].data<T>().data() + begin_ * x.inner, x.dim * x.inner,
-                y.mutable_data<T>().data(), width);
-    });
+    copy_rows(x.outer, width, in[0], begin_ * x.inner, x.dim * x.inner, y, 0, width);
     return {y};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
@@ -414,11 +425,8 @@ class Pad final : public Op {
     Tensor y = Tensor::zeros(padded(in[0].shape()), in[0].dtype());
     const AroundAxis x = around(in[0].shape(), axis_);
     const int64_t width = x.dim * x.inner;
-    visit_any(y.dtype(), [&]<class T>(const T&) {
-      copy_rows(x.outer, width, in[0].data<T>().data(), width,
-                y.mutable_data<T>().data() + before_ * x.inner,
-                width + (before_ + after_) * x.inner);
-    });
+    copy_rows(x.outer, width, in[0], 0, width, y, before_ * x.inner,
+              width + (before_ + after_) * x.inner);
     return {y};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
@@ -459,10 +467,7 @@ class Split final : public Op {
     std::vector<Tensor> out;
     for (int64_t i = 0; i < parts_; ++i) {
       Tensor& y = out.emplace_back(Tensor::uninitialized(part, in[0].dtype()));
-      visit_any(y.dtype(), [&]<class T>(const T&) {
-        copy_rows(x.outer, width, in[0].data<T>().data() + i * width, x.dim * x.inner,
-                  y.mutable_data<T>().data(), width);
-      });
+      copy_rows(x.outer, width, in[0], i * width, x.dim * x.inner, y, 0, width);
     }
     return out;
   }
@@ -506,8 +511,9 @@ Tensor internal::transposed(const Tensor& x, std::span<const int> permutation) {
   }
   if (copy.dims.size() <= 1) return x.reshaped(Shape(shape));
   Tensor y = Tensor::uninitialized(Shape(shape), x.dtype());
-  visit_any(x.dtype(),
-            [&]<class T>(const T&) { copy.run(x.data<T>().data(), y.mutable_data<T>().data()); });
+  internal::visit_bits(x.dtype(), [&]<class T>(const T&) {
+    copy.run(internal::elements<T>(x), internal::mutable_elements<T>(y));
+  });
   return y;
 }
 
