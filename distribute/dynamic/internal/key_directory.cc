@@ -71,6 +71,13 @@ void KeyDirectory<Key>::append(std::span<const Key> keys, std::span<const uint64
 }
 
 template <class Key>
+std::vector<uint32_t> KeyDirectory<Key>::take_expired(int64_t limit) {
+  return expiry_.take_expired(limit, [this](uint32_t position) {
+    return holds(position) ? use(position).last : ExpiryQueue::kNone;
+  });
+}
+
+template <class Key>
 void KeyDirectory<Key>::release(uint32_t position) {
   if (tracks_expiry_) expiry_.remove(position);
   index_.erase(key_hash(records_.key(position)), position, indexed());

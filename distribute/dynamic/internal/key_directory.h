@@ -108,11 +108,7 @@ class KeyDirectory {
   void track_expiry() { tracks_expiry_ = true; }
   // Returns the positions of the keys whose last occurrence was at `limit` or before, in no
   // particular order. The caller must remove them.
-  std::vector<uint32_t> take_expired(int64_t limit) {
-    return expiry_.take_expired(limit, [this](uint32_t position) {
-      return holds(position) ? use(position).last : ExpiryQueue::kNone;
-    });
-  }
+  std::vector<uint32_t> take_expired(int64_t limit);
   // Loads the memory that add() of a key with this hash will change.
   void prefetch_add(uint64_t hash) const { index_.prefetch(hash); }
   // Returns the position that the next key will have.

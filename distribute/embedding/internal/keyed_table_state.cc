@@ -354,8 +354,8 @@ void KeyedTableOf<Key>::replace(PreparedTable& prepared) {
   const SavedTable& saved = from.saved;
   shard_->grow(first_key_row() + from.directory.limit());
   // Only memory that is reserved already is written from here on, until rows are read.
-  std::swap(directory_, from.directory);
-  std::swap(filter_, from.filter);
+  directory_ = std::move(from.directory);
+  filter_ = std::move(from.filter);
   from.directory.clear();
   plan_.reset();
   admitted_.clear();

@@ -1,7 +1,5 @@
-// How a KeyedTable is updated: counts, admission and eviction.
+// How a KeyedTable is updated: counts and admission, row by row.
 #include <algorithm>
-#include <cmath>
-#include <tuple>
 #include <utility>
 
 #include <keel/distribute/embedding/internal/keyed_table_of.h>
@@ -74,22 +72,6 @@ typename KeyedTableOf<Key>::Plan KeyedTableOf<Key>::merge(
     }
   }
   return plan;
-}
-
-template <class Key>
-bool KeyedTableOf<Key>::is_bounded() const {
-  return options_.dynamic.capacity > 0 &&
-         options_.dynamic.eviction.policy == Eviction::Policy::kNone;
-}
-
-// Returns the keys of this process that qualify.
-template <class Key>
-auto KeyedTableOf<Key>::candidates(Plan& plan) const -> std::vector<Absent*> {
-  std::vector<Absent*> out;
-  for (Absent& absent : plan.absent) {
-    if (absent.qualifies) out.push_back(&absent);
-  }
-  return out;
 }
 
 template <class Key>
@@ -211,12 +193,6 @@ void KeyedTableOf<Key>::resolve(KeyedLookup& lookup_base) const {
 }
 
 template <class Key>
-KeyRank KeyedTableOf<Key>::rank() const {
-  return options_.dynamic.eviction.policy == Eviction::Policy::kLfu ? KeyRank::kCountThenLast
-                                                                    : KeyRank::kLastThenCount;
-}
-
-template <class Key>
 std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t ttl, int64_t now) const {
   std::vector<uint32_t> out;
   for (int64_t i = 0; i < directory_.limit(); ++i) {
@@ -241,103 +217,19 @@ std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double norm_limit,
   return out;
 }
 
-template <class Key>
-void KeyedTableOf<Key>::remove(std::span<const uint32_t> positions, EvictionReason reason,
-                               int64_t& counter) {
-  if (!callbacks_.empty()) {
-    for (const uint32_t position : positions) {
-      removed_.push_back({.key = directory_.key(position),
-                          .row = first_key_row() + position,
-                          .count = directory_.use(position).count,
-                          .reason = reason});
-    }
-  }
-  directory_.remove_all(positions);
-  counter += std::ssize(positions);
-}
-
-template <class Key>
-void KeyedTableOf<Key>::report_removed() {
-  if (removed_.empty()) return;
-  std::vector<Removed> removed = std::move(removed_);
-  removed_.clear();
-  std::ranges::sort(removed, {}, &Removed::key);
-  EvictedRows out;
-  std::vector<Key> keys;
-  for (const Removed& one : removed) {
-    keys.push_back(one.key);
-    out.counts.push_back(one.count);
-    out.reasons.push_back(one.reason);
-  }
-  out.keys = Tensor::from(keys, {std::ssize(keys)});
-  for (int part = 0; part <= static_cast<int>(options_.slots.size()); ++part) {
-    const int64_t width = shard_->width(part);
-    Tensor values = Tensor::uninitialized({std::ssize(removed), width}, DType::kFloat32);
-    float* to = values.template mutable_data<float>().data();
-    for (size_t i = 0; i < removed.size(); ++i) {
-      shard_->read(part, removed[i].row, to + static_cast<int64_t>(i) * width);
-    }
-    if (part == 0) {
-      out.rows = std::move(values);
-    } else {
-      out.slots.emplace(options_.slots[part - 1].name, std::move(values));
-    }
-  }
-  call_back(out);
-}
-
-template <class Key>
-void KeyedTableOf<Key>::begin_finish() {
-  const EvictionOptions& options = options_.dynamic.eviction.options;
-  const int64_t now = time_of_update();
-  if ((statistics_.updates + 1) % options.interval == 0) {
-    if (options.ttl > 0) {
-      remove(directory_.take_expired(now - options.ttl), EvictionReason::kTtl,
-             statistics_.evicted_ttl);
-    }
-    if (options.min_l2_norm > 0) {
-      remove(below_norm(options.min_l2_norm, admitted_), EvictionReason::kNorm,
-             statistics_.evicted_norm);
-    }
-  }
-  filter_.drop_window(now);
-  reason_ = EvictionReason::kCapacity;
-  counter_ = &DynamicTableStatistics::evicted_capacity;
-}
-
-template <class Key>
-void KeyedTableOf<Key>::end_finish() {
-  const EvictionOptions& options = options_.dynamic.eviction.options;
-  filter_.end_update(statistics_.updates);
-  const int64_t ended = statistics_.updates + 1;
-  if (options.halve_every > 0 && ended % options.halve_every == 0) directory_.halve_counts();
-  statistics_.updates = ended;
-  version_ = next_version();
-  is_committed_ = false;
-  plan_.reset();
-  report_removed();
-}
-
 #define KEEL_INSTANTIATE(Key)                                                                     \
   template KeyedTableOf<Key>::KeyedTableOf(const KeyedTableOptions&);                             \
   template void KeyedTableOf<Key>::set_rounding_numbers();                                        \
   template bool KeyedTableOf<Key>::is_row(int64_t) const;                                         \
-  template bool KeyedTableOf<Key>::is_bounded() const;                                            \
-  template std::vector<KeyedTableOf<Key>::Absent*> KeyedTableOf<Key>::candidates(Plan&) const;    \
   template void KeyedTableOf<Key>::prepare_update(std::span<const std::shared_ptr<KeyedLookup>>); \
   template void KeyedTableOf<Key>::count_uses(std::span<const Entry>, int64_t);                   \
   template void KeyedTableOf<Key>::commit_update();                                               \
   template void KeyedTableOf<Key>::resolve(KeyedLookup&) const;                                   \
   template int64_t KeyedTableOf<Key>::create_row(const Key&, uint64_t, const KeyUse&,             \
                                                  const float*);                                   \
-  template KeyRank KeyedTableOf<Key>::rank() const;                                               \
   template std::vector<uint32_t> KeyedTableOf<Key>::expired(int64_t, int64_t) const;              \
   template std::vector<uint32_t> KeyedTableOf<Key>::below_norm(double, std::span<const uint32_t>) \
-      const;                                                                                      \
-  template void KeyedTableOf<Key>::remove(std::span<const uint32_t>, EvictionReason, int64_t&);   \
-  template void KeyedTableOf<Key>::report_removed();                                              \
-  template void KeyedTableOf<Key>::begin_finish();                                                \
-  template void KeyedTableOf<Key>::end_finish();
+      const;
 KEEL_INSTANTIATE(int64_t)
 KEEL_INSTANTIATE(std::string)
 #undef KEEL_INSTANTIATE
