@@ -43,7 +43,7 @@ endfunction()
 #   EXCEPT: prefixes of sources that do not belong to it.
 # The other arguments are those of keel_add_library.
 function(keel_extension name)
-  cmake_parse_arguments(ARG "" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED_BY" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   keel_extension_regex(own ${name})
   set(sources)
   foreach(folder ${KEEL_FOLDERS})
@@ -52,7 +52,7 @@ function(keel_extension name)
     list(APPEND sources ${found})
   endforeach()
   keel_add_library(${name} SOURCES ${sources} LINK_PUBLIC ${ARG_LINK_PUBLIC} LINK_PRIVATE ${ARG_LINK_PRIVATE}
-    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} FULL ${ARG_FULL})
+    PRECOMPILE ${ARG_PRECOMPILE} PRECOMPILED_BY ${ARG_PRECOMPILED_BY} ALONE ${ARG_ALONE} FULL ${ARG_FULL})
   if("layers/${name}_layers.cc" IN_LIST sources)
     target_link_options(keel_${name} INTERFACE LINKER:--undefined=keel_${name}_is_linked)
   endif()

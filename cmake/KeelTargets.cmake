@@ -95,17 +95,18 @@ function(keel_sources variable pattern)
 endfunction()
 
 # keel_add_library(<name> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
-#                  [JOINED] [FULL ...])
+#                  [PRECOMPILED_BY name] [JOINED] [FULL ...])
 # makes target keel_<name>. Fast builds compile it at -O1, which takes a third less time, except the
 # sources with loops over elements, rows, ids or bytes:
 #   FULL: regular expressions with which the paths of these sources begin. They form the object library
 #     keel_<name>_full.
 #   PRECOMPILE: the project's own headers that most of the other sources include. Builds that are not
 #     fast check that each source includes what it uses.
+#   PRECOMPILED_BY: the library whose precompiled headers a fast build uses, in place of PRECOMPILE.
 #   ALONE: sources that a fast build compiles one by one.
 #   JOINED: a fast build compiles sources of different folders together.
 function(keel_add_library name)
-  cmake_parse_arguments(ARG "JOINED" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "JOINED" "PRECOMPILED_BY" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   set(targets keel_${name})
   set(sources ${ARG_SOURCES})
   if(ARG_FULL AND KEEL_FAST_BUILD)
@@ -127,7 +128,9 @@ function(keel_add_library name)
     target_link_libraries(${target} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
     set_target_properties(${target} PROPERTIES KEEL_JOINED ${ARG_JOINED})
     keel_unity_build(${target} ${ARG_ALONE})
-    if(target STREQUAL "keel_${name}" AND (KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS))
+    if(target STREQUAL "keel_${name}" AND KEEL_FAST_BUILD AND ARG_PRECOMPILED_BY AND NOT KEEL_BUILD_FUZZERS)
+      target_precompile_headers(${target} REUSE_FROM keel_${ARG_PRECOMPILED_BY})
+    elseif(target STREQUAL "keel_${name}" AND (KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS))
       target_precompile_headers(${target} PRIVATE ${standard} ${ARG_PRECOMPILE})
     elseif(target MATCHES "_full$" AND NOT target STREQUAL "keel_framework_full")
       target_precompile_headers(${target} REUSE_FROM keel_framework_full)
@@ -150,7 +153,7 @@ endfunction()
 # The other arguments are those of keel_add_library.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
-  cmake_parse_arguments(ARG "JOINED" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  cmake_parse_arguments(ARG "JOINED" "PRECOMPILED_BY" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   set(joined)
   if(ARG_JOINED)
     set(joined JOINED)
@@ -161,7 +164,8 @@ function(keel_library folder)
   list(FILTER sources EXCLUDE REGEX "${extensions}")
   list(TRANSFORM sources REPLACE "^${folder}/" "")
   keel_add_library(${folder} SOURCES ${sources} LINK_PUBLIC ${ARG_LINK_PUBLIC} LINK_PRIVATE ${ARG_LINK_PRIVATE}
-    PRECOMPILE ${ARG_PRECOMPILE} ALONE ${ARG_ALONE} ${joined} FULL ${ARG_FULL})
+    PRECOMPILE ${ARG_PRECOMPILE} PRECOMPILED_BY ${ARG_PRECOMPILED_BY} ALONE ${ARG_ALONE} ${joined}
+    FULL ${ARG_FULL})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
   file(MAKE_DIRECTORY ${tree}/keel)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/keel/${folder} SYMBOLIC)
