@@ -28,7 +28,6 @@ bool add_in_place(Tensor& sum, const Tensor& x) {
 
 }  // namespace
 
-Gradient::Gradient(Tensor t) : value_(std::move(t)) {}
 Gradient::Gradient(IndexedSlices s) : value_(std::move(s)) {}
 Gradient::~Gradient() = default;
 Gradient::Gradient(const Gradient& other) = default;
@@ -67,4 +66,5 @@ void Gradient::add(const Gradient& other) {
 
 }  // namespace keel
 
-template class std::vector<keel::Gradient>;
+template std::vector<keel::Gradient>::~vector();
+template std::vector<keel::Gradient>::vector(const std::vector<keel::Gradient>& other);

@@ -37,8 +37,8 @@ class Gradient {
  public:
   Gradient() = default;  // none: the target does not depend on the source
   // Make a dense gradient, and one of some rows of a table.
-  Gradient(Tensor t);         // NOLINT: implicit
-  Gradient(IndexedSlices s);  // NOLINT: implicit
+  Gradient(Tensor t) : value_(std::in_place_type<Tensor>, std::move(t)) {}  // NOLINT: implicit
+  Gradient(IndexedSlices s);                                                // NOLINT: implicit
   ~Gradient();
   Gradient(const Gradient& other);
   Gradient(Gradient&& other) noexcept;
@@ -191,4 +191,5 @@ std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& o
 
 }  // namespace keel
 
-extern template class std::vector<keel::Gradient>;
+extern template std::vector<keel::Gradient>::~vector();
+extern template std::vector<keel::Gradient>::vector(const std::vector<keel::Gradient>& other);

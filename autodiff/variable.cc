@@ -289,4 +289,5 @@ ReplicatedVariables::~ReplicatedVariables() {
 
 }  // namespace keel
 
-template class std::vector<keel::Variable>;
+template std::vector<keel::Variable>::~vector();
+template std::vector<keel::Variable>::vector(const std::vector<keel::Variable>& other);

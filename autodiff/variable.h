@@ -168,4 +168,5 @@ class ReplicatedVariables {
 
 }  // namespace keel
 
-extern template class std::vector<keel::Variable>;
+extern template std::vector<keel::Variable>::~vector();
+extern template std::vector<keel::Variable>::vector(const std::vector<keel::Variable>& other);

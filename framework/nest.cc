@@ -19,8 +19,12 @@ template <class Fn>
 void for_each_child(NodeView nest, const std::string& path, Fn&& fn) {
   size_t position = 0;
   nest.type->for_each_child(nest.node, [&](const std::string* key, const void* child) {
-    fn(child_path(path, key != nullptr ? *key : std::to_string(position++)),
-       NodeView{child, nest.type});
+    const NodeView view = {child, nest.type};
+    if (key != nullptr) {
+      fn(child_path(path, *key), view);
+    } else {
+      fn(child_path(path, std::to_string(position++)), view);
+    }
   });
 }
 
@@ -104,12 +108,16 @@ void assert_same_structure(NodeView expected, NodeView received, const std::stri
   }
   size_t position = 0;
   expected.type->for_each_child(expected.node, [&](const std::string* key, const void* child) {
-    const void* other =
-        key != nullptr ? received.type->find(received.node, *key) : children[position];
-    if (other == nullptr) differ();
-    assert_same_structure({child, expected.type}, {other, received.type},
-                          child_path(path, key != nullptr ? *key : std::to_string(position)));
-    ++position;
+    const NodeView view = {child, expected.type};
+    if (key != nullptr) {
+      const void* const other = received.type->find(received.node, *key);
+      if (other == nullptr) differ();
+      assert_same_structure(view, {other, received.type}, child_path(path, *key));
+    } else {
+      assert_same_structure(view, {children[position], received.type},
+                            child_path(path, std::to_string(position)));
+      ++position;
+    }
   });
 }
 

@@ -407,6 +407,3 @@ KEEL_INSTANTIATE(std::string)
 #undef KEEL_INSTANTIATE
 
 }  // namespace keel
-
-template class std::vector<keel::Tensor>;
-template class std::vector<keel::TensorSpec>;

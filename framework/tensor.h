@@ -168,5 +168,8 @@ std::span<T> Tensor::mutable_data() {
 
 }  // namespace keel
 
-extern template class std::vector<keel::Tensor>;
-extern template class std::vector<keel::TensorSpec>;
+// Most sources copy and destroy vectors of tensors. The code is in instantiations.cc.
+extern template std::vector<keel::Tensor>::~vector();
+extern template std::vector<keel::Tensor>::vector(const std::vector<keel::Tensor>& other);
+extern template std::vector<keel::Tensor>& std::vector<keel::Tensor>::operator=(
+    const std::vector<keel::Tensor>& other);

@@ -240,7 +240,6 @@ TensorLike concat_leaves(const std::vector<TensorLike>& parts, const std::string
 
 }  // namespace
 
-TensorLike::TensorLike(Tensor t) : value_(std::move(t)) {}
 TensorLike::TensorLike(RaggedTensor t) : value_(std::move(t)) {}
 TensorLike::TensorLike(SparseTensor t) : value_(std::move(t)) {}
 TensorLike::~TensorLike() = default;
@@ -411,19 +410,4 @@ int64_t row_count(const Tensors& tensors) {
   return *count;
 }
 
-}  // namespace keel
-
-template class keel::Nest<keel::TensorLike>;
-template class keel::Nest<keel::TensorSpec>;
-template class keel::Nest<keel::Tensor>;
-template class std::vector<keel::Tensors>;
-template class std::vector<keel::Specs>;
-template std::vector<keel::TensorLike>::~vector();
-template std::vector<keel::TensorLike>::vector(const std::vector<keel::TensorLike>& other);
-template std::vector<keel::TensorLike>& std::vector<keel::TensorLike>::operator=(
-    const std::vector<keel::TensorLike>& other);
-namespace keel {
-template std::vector<TensorLike> flatten(const Nest<TensorLike>& nest);
-template Tensors nest_internal::map_leaves(NodeView nest, FunctionRef<TensorLike(const void*)> fn);
-template Specs nest_internal::map_leaves(NodeView nest, FunctionRef<TensorSpec(const void*)> fn);
 }  // namespace keel

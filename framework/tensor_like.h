@@ -41,9 +41,9 @@ struct SparseTensor {
 class TensorLike {
  public:
   // Convert a tensor of any layout.
-  TensorLike(Tensor t);        // NOLINT: implicit
-  TensorLike(RaggedTensor t);  // NOLINT: implicit
-  TensorLike(SparseTensor t);  // NOLINT: implicit
+  TensorLike(Tensor t) : value_(std::in_place_type<Tensor>, std::move(t)) {}  // NOLINT: implicit
+  TensorLike(RaggedTensor t);                                                 // NOLINT: implicit
+  TensorLike(SparseTensor t);                                                 // NOLINT: implicit
   ~TensorLike();
   TensorLike(const TensorLike& other);
   TensorLike(TensorLike&& other) noexcept;
@@ -105,16 +105,15 @@ RaggedTensor RaggedTensor::from_rows(const std::vector<std::vector<T>>& rows) {
 
 }  // namespace keel
 
-// These types are everywhere. Their code is compiled once, in tensor_like.cc.
+// Most sources copy and destroy these types. The code is in instantiations.cc.
 extern template class keel::Nest<keel::TensorLike>;
 extern template class keel::Nest<keel::TensorSpec>;
-extern template class keel::Nest<keel::Tensor>;
-extern template class std::vector<keel::Tensors>;
-extern template class std::vector<keel::Specs>;
 extern template std::vector<keel::TensorLike>::~vector();
 extern template std::vector<keel::TensorLike>::vector(const std::vector<keel::TensorLike>& other);
-extern template std::vector<keel::TensorLike>& std::vector<keel::TensorLike>::operator=(
-    const std::vector<keel::TensorLike>& other);
+extern template std::vector<keel::Tensors>::~vector();
+extern template std::vector<keel::Tensors>::vector(const std::vector<keel::Tensors>& other);
+extern template std::vector<keel::Specs>::~vector();
+extern template std::vector<keel::Specs>::vector(const std::vector<keel::Specs>& other);
 namespace keel {
 extern template std::vector<TensorLike> flatten(const Nest<TensorLike>& nest);
 extern template Tensors nest_internal::map_leaves(NodeView nest,

@@ -393,4 +393,5 @@ Tensors TensorLayer::call(const Tensors& inputs, const CallContext& context) {
 
 }  // namespace keel
 
-template class std::vector<keel::StateEntry>;
+template std::vector<keel::StateEntry>::~vector();
+template std::vector<keel::StateEntry>::vector(const std::vector<keel::StateEntry>& other);

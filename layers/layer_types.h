@@ -169,4 +169,5 @@ class SeedGenerator {
 
 }  // namespace keel
 
-extern template class std::vector<keel::StateEntry>;
+extern template std::vector<keel::StateEntry>::~vector();
+extern template std::vector<keel::StateEntry>::vector(const std::vector<keel::StateEntry>& other);

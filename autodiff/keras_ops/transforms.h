@@ -4,7 +4,6 @@
 
 #include <array>
 #include <functional>
-#include <functional>
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <keel/layers/embedding/tables/table_lookups.h>
+#include <keel/layers/embedding/tables/feature_lookups.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/internal/node_results.h>
 #include <keel/layers/registry.h>
@@ -127,8 +127,7 @@ class Rewriter {
 // tables as the weights of ordinary layers.
 const Layer* unknown_to_keras(const Layer& layer) {
   if (layer_registry().traits(layer.class_name()).package == "keel" ||
-      dynamic_cast<const TableLookups*>(&layer) != nullptr ||
-      !dynamic_tables_of(layer).empty()) {
+      dynamic_cast<const FeatureLookups*>(&layer) != nullptr || !dynamic_tables_of(layer).empty()) {
     return &layer;
   }
   for (const auto& child : layer.sublayers()) {

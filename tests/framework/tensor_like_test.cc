@@ -1,3 +1,4 @@
+// Tests framework/tensor_like.cc and instantiations.cc.
 #include <keel/framework/tensor_like.h>
 
 #include <gmock/gmock.h>

@@ -132,4 +132,6 @@ struct IdStatistics {
 }  // namespace keel
 
 extern template class keel::Nest<keel::keras_rs::FeatureConfig>;
-extern template class std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>;
+extern template std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>::~vector();
+extern template std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>::vector(
+    const std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>& other);

@@ -21,8 +21,8 @@
 
 #include <keel/layers/embedding/distributed/distributed_config.h>
 #include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/tables/feature_lookups.h>
 #include <keel/layers/embedding/tables/lookup_statistics.h>
-#include <keel/layers/embedding/tables/table_lookups.h>
 #include <keel/layers/layer.h>
 #include <keel/layers/layer_types.h>
 
@@ -69,7 +69,7 @@ struct DistributedEmbeddingCallOptions {
 class DistributedEmbeddingLayer final : public Layer,
                                         public WeightAttributes,
                                         public DynamicTableOwner,
-                                        public TableLookups {
+                                        public FeatureLookups {
  public:
   static constexpr char kClassName[] = "DistributedEmbedding";  // the name of the class in configs
   using Options = DistributedEmbeddingOptions;                  // arguments of the constructor
@@ -151,8 +151,8 @@ class DistributedEmbeddingLayer final : public Layer,
   // on the default device. keras_rs creates one per table and numbers them by the index of the
   // first feature that uses the table.
   std::vector<std::string> weight_attributes() const override;
-  // For code that rewrites graphs; see TableLookups.
-  std::vector<TableLookup> lookups(const Tensors& inputs) const override;
+  // For code that rewrites graphs; see FeatureLookups.
+  std::vector<FeatureLookup> lookups(const Tensors& inputs) const override;
   Tensors pack_features(const std::vector<TensorLike>& values) const override;
   Config get_config() const override;  // Returns the options, as keras_rs writes them.
   // Creates a layer from get_config().

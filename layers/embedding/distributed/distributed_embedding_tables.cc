@@ -25,7 +25,7 @@ std::map<std::string, TensorLike> by_path(const Tensors& placements, const char*
 
 }  // namespace
 
-std::vector<TableLookup> DistributedEmbeddingLayer::lookups(const Tensors& inputs) const {
+std::vector<FeatureLookup> DistributedEmbeddingLayer::lookups(const Tensors& inputs) const {
   // A call with weights records the output of preprocess().
   constexpr const char* kPreprocessed = "preprocessed_inputs_per_placement";
   std::map<std::string, TensorLike> ids, weights;
@@ -36,7 +36,7 @@ std::vector<TableLookup> DistributedEmbeddingLayer::lookups(const Tensors& input
     const std::vector<TensorLike> flat = flatten(inputs);
     for (size_t i = 0; i < flat.size(); ++i) ids.emplace(features_[i].path, flat[i]);
   }
-  std::vector<TableLookup> out;
+  std::vector<FeatureLookup> out;
   for (const Feature& feature : features_) {
     const std::shared_ptr<const keras_rs::TableConfig> table = tables_[feature.table].config;
     const auto weight = weights.find(feature.path);
@@ -305,4 +305,6 @@ std::shared_ptr<DistributedEmbeddingLayer> DistributedEmbeddingLayer::from_confi
 }  // namespace keel
 
 template class keel::Nest<keel::keras_rs::FeatureConfig>;
-template class std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>;
+template std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>::~vector();
+template std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>::vector(
+    const std::vector<keel::Nest<keel::keras_rs::FeatureConfig>>& other);

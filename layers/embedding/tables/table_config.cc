@@ -260,8 +260,15 @@ TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimi
 }  // namespace keel
 
 template class keel::Nest<keel::FeatureConfig>;
-template class std::vector<keel::Nest<keel::FeatureConfig>>;
-template class std::vector<keel::FeatureConfig>;
+template std::vector<keel::Nest<keel::FeatureConfig>>::~vector();
+template std::vector<keel::Nest<keel::FeatureConfig>>::vector(
+    const std::vector<keel::Nest<keel::FeatureConfig>>& other);
+template std::vector<keel::FeatureConfig>::~vector();
+template std::vector<keel::FeatureConfig>::vector(const std::vector<keel::FeatureConfig>& other);
 template class keel::Nest<std::optional<keel::TensorLike>>;
-template class std::vector<keel::Nest<std::optional<keel::TensorLike>>>;
-template class std::vector<std::optional<keel::TensorLike>>;
+template std::vector<keel::Nest<std::optional<keel::TensorLike>>>::~vector();
+template std::vector<keel::Nest<std::optional<keel::TensorLike>>>::vector(
+    const std::vector<keel::Nest<std::optional<keel::TensorLike>>>& other);
+template std::vector<std::optional<keel::TensorLike>>::~vector();
+template std::vector<std::optional<keel::TensorLike>>::vector(
+    const std::vector<std::optional<keel::TensorLike>>& other);

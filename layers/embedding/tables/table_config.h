@@ -170,8 +170,16 @@ TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimi
 }  // namespace keel
 
 extern template class keel::Nest<keel::FeatureConfig>;
-extern template class std::vector<keel::Nest<keel::FeatureConfig>>;
-extern template class std::vector<keel::FeatureConfig>;
+extern template std::vector<keel::Nest<keel::FeatureConfig>>::~vector();
+extern template std::vector<keel::Nest<keel::FeatureConfig>>::vector(
+    const std::vector<keel::Nest<keel::FeatureConfig>>& other);
+extern template std::vector<keel::FeatureConfig>::~vector();
+extern template std::vector<keel::FeatureConfig>::vector(
+    const std::vector<keel::FeatureConfig>& other);
 extern template class keel::Nest<std::optional<keel::TensorLike>>;
-extern template class std::vector<keel::Nest<std::optional<keel::TensorLike>>>;
-extern template class std::vector<std::optional<keel::TensorLike>>;
+extern template std::vector<keel::Nest<std::optional<keel::TensorLike>>>::~vector();
+extern template std::vector<keel::Nest<std::optional<keel::TensorLike>>>::vector(
+    const std::vector<keel::Nest<std::optional<keel::TensorLike>>>& other);
+extern template std::vector<std::optional<keel::TensorLike>>::~vector();
+extern template std::vector<std::optional<keel::TensorLike>>::vector(
+    const std::vector<std::optional<keel::TensorLike>>& other);

@@ -429,4 +429,6 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
 }  // namespace keel
 
 template class keel::Nest<keel::GraphReference>;
-template class std::vector<keel::GraphReferences>;
+template std::vector<keel::GraphReferences>::~vector();
+template std::vector<keel::GraphReferences>::vector(
+    const std::vector<keel::GraphReferences>& other);

@@ -80,4 +80,6 @@ class GraphParser {
 }  // namespace keel
 
 extern template class keel::Nest<keel::GraphReference>;
-extern template class std::vector<keel::GraphReferences>;
+extern template std::vector<keel::GraphReferences>::~vector();
+extern template std::vector<keel::GraphReferences>::vector(
+    const std::vector<keel::GraphReferences>& other);

@@ -442,4 +442,5 @@ std::optional<PlanValues> Layer::plan(Planner&, const PlanValues&) const { retur
 }  // namespace keel
 
 template class keel::Nest<keel::PlanValue>;
-template class std::vector<keel::PlanValues>;
+template std::vector<keel::PlanValues>::~vector();
+template std::vector<keel::PlanValues>::vector(const std::vector<keel::PlanValues>& other);

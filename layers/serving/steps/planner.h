@@ -187,4 +187,5 @@ class Planner {
 }  // namespace keel
 
 extern template class keel::Nest<keel::PlanValue>;
-extern template class std::vector<keel::PlanValues>;
+extern template std::vector<keel::PlanValues>::~vector();
+extern template std::vector<keel::PlanValues>::vector(const std::vector<keel::PlanValues>& other);

@@ -6,7 +6,7 @@
 
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
-#include <keel/layers/embedding/tables/table_lookups.h>
+#include <keel/layers/embedding/tables/feature_lookups.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/preprocessing/lookup.h>
@@ -109,7 +109,7 @@ LayerHandle<Layer> lookup_layer(const std::string& name, const Tensor& keys, int
 
 bool KerasLookups::replaces(const Operation& operation) {
   if (dynamic_cast<const TPUEmbeddingLayer*>(&operation) != nullptr ||
-      dynamic_cast<const TableLookups*>(&operation) != nullptr) {
+      dynamic_cast<const FeatureLookups*>(&operation) != nullptr) {
     return true;
   }
   const auto* const embedding = dynamic_cast<const EmbeddingLayer*>(&operation);
@@ -122,8 +122,8 @@ void KerasLookups::add(const GraphNode& node) {
   const Operation* const layer = node.operation.get();
   if (const auto* const tpu = dynamic_cast<const TPUEmbeddingLayer*>(layer)) {
     add_tpu_embedding(node, *tpu);
-  } else if (const auto* const tables = dynamic_cast<const TableLookups*>(layer)) {
-    add_table_lookups(node, dynamic_cast<const Layer&>(*layer), *tables);
+  } else if (const auto* const tables = dynamic_cast<const FeatureLookups*>(layer)) {
+    add_feature_lookups(node, dynamic_cast<const Layer&>(*layer), *tables);
   } else if (const auto* const reduce = dynamic_cast<const EmbedReduceLayer*>(layer)) {
     add_reduce(node, *reduce);
   } else {
@@ -182,11 +182,11 @@ void KerasLookups::add_tpu_embedding(const GraphNode& node, const TPUEmbeddingLa
   results_.add(node, pack_sequence_as(layer.feature_config(), found));
 }
 
-void KerasLookups::add_table_lookups(const GraphNode& node, const Layer& layer,
-                                     const TableLookups& tables) {
+void KerasLookups::add_feature_lookups(const GraphNode& node, const Layer& layer,
+                                       const FeatureLookups& tables) {
   const std::vector<TensorSpec> outputs = flatten(node.output_specs);
   std::vector<TensorLike> found;
-  for (const TableLookup& lookup : tables.lookups(node.inputs)) {
+  for (const FeatureLookup& lookup : tables.lookups(node.inputs)) {
     const TensorSpec& output = outputs[found.size()];
     Feature feature{.layer = layer,
                     .path = lookup.path,

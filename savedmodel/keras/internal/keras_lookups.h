@@ -17,7 +17,7 @@ namespace keel {
 
 class EmbedReduceLayer;
 class EmbeddingLayer;
-class TableLookups;
+class FeatureLookups;
 class TPUEmbeddingLayer;
 
 // Replaces the calls of TPUEmbedding and DistributedEmbedding layers in one model, and those of
@@ -52,7 +52,7 @@ class KerasLookups {
   };
 
   void add_tpu_embedding(const GraphNode& node, const TPUEmbeddingLayer& layer);
-  void add_table_lookups(const GraphNode& node, const Layer& layer, const TableLookups& tables);
+  void add_feature_lookups(const GraphNode& node, const Layer& layer, const FeatureLookups& tables);
   void add_embedding(const GraphNode& node, const EmbeddingLayer& layer);
   void add_reduce(const GraphNode& node, const EmbedReduceLayer& layer);
 

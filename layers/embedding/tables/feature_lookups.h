@@ -1,4 +1,4 @@
-// TableLookups: tells what a call of a layer looks up. Code that rewrites graphs, such as
+// FeatureLookups: tells what a call of a layer looks up. Code that rewrites graphs, such as
 // save_model for Keras, replaces the lookups of any layer with this interface.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace keel {
 
 // The lookup of one feature.
-struct TableLookup {
+struct FeatureLookup {
   std::string path;                               // of the feature in its layer
   std::string table_name;                         // also of its values, "<table>/embeddings"
   const void* table;                              // identifies the table among those of the layer
@@ -24,16 +24,16 @@ struct TableLookup {
 };
 
 // An interface of layers that look up pooled features.
-class TableLookups {
+class FeatureLookups {
  public:
   // Returns the lookups of a call that recorded these inputs, in the order of its flattened
   // outputs.
-  virtual std::vector<TableLookup> lookups(const Tensors& inputs) const = 0;
+  virtual std::vector<FeatureLookup> lookups(const Tensors& inputs) const = 0;
   // Returns values of the features, in the order of lookups(), in the structure of the outputs.
   virtual Tensors pack_features(const std::vector<TensorLike>& values) const = 0;
 
  protected:
-  ~TableLookups() = default;
+  ~FeatureLookups() = default;
 };
 
 }  // namespace keel
