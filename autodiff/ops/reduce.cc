@@ -1,6 +1,8 @@
 #include <keel/framework/kernels/reduce.h>
 
 #include <algorithm>
+#include <concepts>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -77,79 +79,157 @@ using kernels::reduce_rows;
 using kernels::reduce_run;
 using kernels::Sum;
 
+// The loops of a reducer for one element type. Partial results are of type R::Far.
+struct Loops {
+  size_t size, far_size;  // bytes of an element and of a partial result
+  // Reduces `count` adjacent runs of n elements to one partial result each.
+  void (*runs)(const void* x, int64_t count, int64_t n, void* far);
+  // Reduces rows of `columns` elements, `stride` elements apart, to one partial result per column.
+  void (*rows)(const void* x, int64_t rows, int64_t stride, int64_t columns, void* far);
+  // Combines `parts` partial results, `step` results apart, in order, for each of n neighbors.
+  void (*join)(const void* first, int64_t n, int64_t parts, int64_t step, void* far);
+  // Writes the results of n totals, divided by `divisor`.
+  void (*finish)(const void* far, int64_t n, double divisor, void* out);
+};
+template <class R, class T>
+constexpr Loops kLoops = {
+    .size = sizeof(T),
+    .far_size = sizeof(typename R::Far),
+    .runs =
+        [](const void* x, int64_t count, int64_t n, void* far) {
+          const T* from = static_cast<const T*>(x);
+          auto* const totals = static_cast<typename R::Far*>(far);
+          for (int64_t i = 0; i < count; ++i) totals[i] = reduce_run<R>(from + i * n, n);
+        },
+    .rows =
+        [](const void* x, int64_t rows, int64_t stride, int64_t columns, void* far) {
+          auto* const totals = static_cast<typename R::Far*>(far);
+          std::fill_n(totals, columns, R::kInitial);
+          reduce_rows<R>(static_cast<const T*>(x), rows, stride, columns, totals);
+        },
+    .join =
+        [](const void* first, int64_t n, int64_t parts, int64_t step, void* far) {
+          const auto* const part = static_cast<const typename R::Far*>(first);
+          auto* const totals = static_cast<typename R::Far*>(far);
+          for (int64_t i = 0; i < n; ++i) {
+            typename R::Far total = part[i];
+            for (int64_t p = 1; p < parts; ++p) total = R::join(total, part[i + p * step]);
+            totals[i] = total;
+          }
+        },
+    .finish =
+        [](const void* far, int64_t n, double divisor, void* out) {
+          const auto* const totals = static_cast<const typename R::Far*>(far);
+          T* __restrict to = static_cast<T*>(out);
+          if constexpr (std::floating_point<T> && std::same_as<R, Sum<T>>) {
+            if (divisor != 1) {
+              for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(totals[i] / divisor);
+              return;
+            }
+          }
+          for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(totals[i]);
+        }};
+
+const std::byte* at(const void* data, int64_t element, size_t size) {
+  return static_cast<const std::byte*>(data) + element * static_cast<int64_t>(size);
+}
+std::byte* at(void* data, int64_t element, size_t size) {
+  return static_cast<std::byte*>(data) + element * static_cast<int64_t>(size);
+}
+
+// Memory for n partial results.
+std::vector<std::byte> partial_results(const Loops& loops, int64_t n) {
+  return std::vector<std::byte>(n * static_cast<int64_t>(loops.far_size));
+}
+
 // Reduces the last dimension. Runs of kGrain elements are reduced independently, then combined in
 // order.
-template <class R, class T, class Finish>
-void reduce_last(const Layers& layers, T* out, const Finish& finish) {
-  const T* x = layers.x.data<T>().data();
+void reduce_last(const Loops& loops, const Layers& layers, double divisor, void* out) {
+  const void* x = layers.x.raw().data();
   const int64_t n = layers.reduced;
   const int64_t per_row = std::max<int64_t>(1, (n + kGrain - 1) / kGrain);
-  std::vector<typename R::Far> parts(layers.outer * per_row);
+  std::vector<std::byte> memory = partial_results(loops, layers.outer * per_row);
+  void* const parts = memory.data();
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, std::min(n, kGrain)));
   parallel_for(layers.outer * per_row, grain, [&](int64_t first, int64_t last) {
+    if (per_row == 1) {
+      loops.runs(at(x, first * n, loops.size), last - first, n, at(parts, first, loops.far_size));
+      return;
+    }
     for (int64_t p = first; p < last; ++p) {
       const int64_t begin = p % per_row * kGrain;
-      parts[p] = reduce_run<R>(x + p / per_row * n + begin, std::min(kGrain, n - begin));
+      loops.runs(at(x, p / per_row * n + begin, loops.size), 1, std::min(kGrain, n - begin),
+                 at(parts, p, loops.far_size));
     }
   });
-  for (int64_t row = 0; row < layers.outer; ++row) {
-    typename R::Far total = parts[row * per_row];
-    for (int64_t p = 1; p < per_row; ++p) total = R::join(total, parts[row * per_row + p]);
-    out[row] = finish(total);
+  if (per_row > 1) {
+    for (int64_t row = 0; row < layers.outer; ++row) {
+      loops.join(at(parts, row * per_row, loops.far_size), 1, per_row, 1,
+                 at(parts, row, loops.far_size));
+    }
   }
+  loops.finish(parts, layers.outer, divisor, out);
 }
 
 // Reduces the rows of [rows, inner] matrices. Blocks of rows are reduced independently, one strip
 // of columns at a time, then combined in order. The strip keeps the totals in the cache.
-template <class R, class T, class Finish>
-void reduce_middle(const Layers& layers, T* out, const Finish& finish) {
-  using Far = typename R::Far;
+void reduce_middle(const Loops& loops, const Layers& layers, double divisor, void* out) {
   constexpr int64_t kStrip = 1024;
-  const auto [x, outer, rows, inner] = layers;
-  const T* from = x.template data<T>().data();
+  const int64_t outer = layers.outer, rows = layers.reduced, inner = layers.inner;
+  const size_t far_size = loops.far_size;
+  const void* from = layers.x.raw().data();
   const int64_t strips = (inner + kStrip - 1) / kStrip;
   const int64_t block = std::max<int64_t>(128, kGrain / inner);
   const int64_t blocks = std::max<int64_t>(1, (rows + block - 1) / block);
-  std::vector<Far> parts(blocks > 1 ? outer * blocks * inner : 0);
+  std::vector<std::byte> memory = partial_results(loops, blocks > 1 ? outer * blocks * inner : 0);
+  void* const parts = memory.data();
   const int64_t work = std::max<int64_t>(1, std::min(block, rows) * std::min(inner, kStrip));
   parallel_for(outer * blocks * strips, std::max<int64_t>(1, kGrain / work),
                [&](int64_t first, int64_t last) {
-                 Far totals[kStrip];
+                 alignas(64) std::byte totals[kStrip * sizeof(double)];
                  for (int64_t p = first; p < last; ++p) {
                    const int64_t o = p / (blocks * strips), b = p / strips % blocks;
                    const int64_t begin = p % strips * kStrip,
                                  columns = std::min(kStrip, inner - begin);
-                   std::fill_n(totals, columns, R::kInitial);
-                   reduce_rows<R>(from + (o * rows + b * block) * inner + begin,
-                                  std::min(block, rows - b * block), inner, columns, totals);
+                   loops.rows(at(from, (o * rows + b * block) * inner + begin, loops.size),
+                              std::min(block, rows - b * block), inner, columns, totals);
                    if (blocks > 1) {
-                     std::copy_n(totals, columns, parts.data() + (o * blocks + b) * inner + begin);
+                     std::memcpy(at(parts, (o * blocks + b) * inner + begin, far_size), totals,
+                                 columns * far_size);
                    } else {
-                     std::transform(totals, totals + columns, out + o * inner + begin, finish);
+                     loops.finish(totals, columns, divisor, at(out, o * inner + begin, loops.size));
                    }
                  }
                });
   if (blocks == 1) return;
   parallel_for(outer * inner, std::max<int64_t>(64, kGrain / blocks),
                [&](int64_t first, int64_t last) {
-                 for (int64_t i = first; i < last; ++i) {
-                   const Far* part = parts.data() + i / inner * blocks * inner + i % inner;
-                   Far total = part[0];
-                   for (int64_t b = 1; b < blocks; ++b) total = R::join(total, part[b * inner]);
-                   out[i] = finish(total);
+                 alignas(64) std::byte totals[kStrip * sizeof(double)];
+                 for (int64_t i = first, n; i < last; i += n) {
+                   const int64_t column = i % inner;
+                   n = std::min({kStrip, inner - column, last - i});
+                   loops.join(at(parts, i / inner * blocks * inner + column, far_size), n, blocks,
+                              inner, totals);
+                   loops.finish(totals, n, divisor, at(out, i, loops.size));
                  }
                });
 }
 
-template <class R, class T, class Finish>
-void reduce(const Tensor& x, const std::vector<bool>& reduced, Tensor& y, const Finish& finish) {
+void reduce(const Loops& loops, const Tensor& x, const std::vector<bool>& reduced, Tensor& y,
+            double divisor = 1) {
   if (y.size() == 0) return;
   const Layers layers = layers_of(x, reduced);
   if (layers.inner == 1) {
-    reduce_last<R>(layers, y.mutable_data<T>().data(), finish);
+    reduce_last(loops, layers, divisor, y.mutable_raw().data());
   } else {
-    reduce_middle<R>(layers, y.mutable_data<T>().data(), finish);
+    reduce_middle(loops, layers, divisor, y.mutable_raw().data());
   }
+}
+
+template <template <class> class R>
+const Loops& loops_of(DType dtype, const char* caller) {
+  return visit_numeric(dtype, caller,
+                       []<class T>(const T&) -> const Loops& { return kLoops<R<T>, T>; });
 }
 
 // ---- Ops.
@@ -201,9 +281,7 @@ class ReduceSum final : public Reduction {
 
  private:
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
-    visit_numeric(x.dtype(), caller_, [&]<class T>(const T&) {
-      reduce<Sum<T>, T>(x, reduced, y, [](auto total) { return static_cast<T>(total); });
-    });
+    reduce(loops_of<Sum>(x.dtype(), caller_), x, reduced, y);
   }
 };
 
@@ -226,9 +304,7 @@ class Mean final : public Reduction {
   void check(const TensorSpec& x) const override { ops::internal::check_floating(caller_, x); }
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
     const double n = count(x.shape(), y.size());
-    visit_floating(x.dtype(), caller_, [&]<class T>(const T&) {
-      reduce<Sum<T>, T>(x, reduced, y, [n](double total) { return static_cast<T>(total / n); });
-    });
+    reduce(loops_of<Sum>(x.dtype(), caller_), x, reduced, y, n);
   }
 };
 
@@ -251,14 +327,8 @@ class Extremum final : public Reduction {
     if (x.size() == 0 && y.size() > 0) {
       throw ValueError(caller_, ": requires at least one element, received shape ", x.shape());
     }
-    visit_numeric(x.dtype(), caller_, [&]<class T>(const T&) {
-      const auto same = [](T total) { return total; };
-      if (least_) {
-        reduce<Least<T>, T>(x, reduced, y, same);
-      } else {
-        reduce<Greatest<T>, T>(x, reduced, y, same);
-      }
-    });
+    reduce(least_ ? loops_of<Least>(x.dtype(), caller_) : loops_of<Greatest>(x.dtype(), caller_), x,
+           reduced, y);
   }
 
   const bool least_;
@@ -317,9 +387,7 @@ class SumTo final : public Op {
     std::vector<bool> reduced(x.rank(), true);
     for (int i = 1; i <= shape.rank(); ++i) reduced[x.rank() - i] = shape[-i] != x[-i];
     Tensor y = Tensor::uninitialized(shape, in[0].dtype());
-    visit_numeric(y.dtype(), "sum_to", [&]<class T>(const T&) {
-      reduce<Sum<T>, T>(in[0], reduced, y, [](auto total) { return static_cast<T>(total); });
-    });
+    reduce(loops_of<Sum>(y.dtype(), "sum_to"), in[0], reduced, y);
     return {y};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {

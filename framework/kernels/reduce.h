@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -19,6 +20,7 @@ struct Sum {
   using Far = std::conditional_t<std::floating_point<T>, double, int64_t>;
   using Near = std::conditional_t<std::floating_point<T>, T, int64_t>;
   static constexpr int64_t kLanes = 8;
+  static constexpr bool kJoinsVectors = false;
   static constexpr Far kInitial = 0;
   static auto join(auto a, auto b) { return a + b; }
 };
@@ -29,10 +31,15 @@ struct Greatest {
   using Far = T;
   using Near = T;
   static constexpr int64_t kLanes = 16;
+  static constexpr bool kJoinsVectors = true;
   static constexpr T kInitial = std::numeric_limits<T>::has_infinity
                                     ? -std::numeric_limits<T>::infinity()
                                     : std::numeric_limits<T>::lowest();
   static T join(T a, T b) { return a > b || a != a ? a : b; }
+  template <class Lanes>
+  static void join_vectors(Lanes& a, const Lanes& b) {
+    a = ((a > b) | (a != a)) ? a : b;
+  }
 };
 
 template <class T>
@@ -40,10 +47,15 @@ struct Least {
   using Far = T;
   using Near = T;
   static constexpr int64_t kLanes = 16;
+  static constexpr bool kJoinsVectors = true;
   static constexpr T kInitial = std::numeric_limits<T>::has_infinity
                                     ? std::numeric_limits<T>::infinity()
                                     : std::numeric_limits<T>::max();
   static T join(T a, T b) { return a < b || a != a ? a : b; }
+  template <class Lanes>
+  static void join_vectors(Lanes& a, const Lanes& b) {
+    a = ((a < b) | (a != a)) ? a : b;
+  }
 };
 
 template <class R, class T>
@@ -56,16 +68,39 @@ typename R::Far reduce_run(const T* x, int64_t n) {
   if (n >= kLanes) {
     Far lanes[kLanes];
     std::ranges::fill(lanes, R::kInitial);
-    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-      const T *a = x + i, *b = a + kLanes, *c = b + kLanes, *d = c + kLanes;
-      for (int64_t l = 0; l < kLanes; ++l) {
-        const Near low = R::join(static_cast<Near>(a[l]), static_cast<Near>(b[l]));
-        const Near high = R::join(static_cast<Near>(c[l]), static_cast<Near>(d[l]));
-        lanes[l] = R::join(lanes[l], static_cast<Far>(R::join(low, high)));
+    if constexpr (R::kJoinsVectors) {
+      // GCC compiles the selections of the other branch to scalar code.
+      typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T))));
+      Lanes totals, a, b, c, d;
+      std::memcpy(&totals, lanes, sizeof(totals));
+      for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+        std::memcpy(&a, x + i, sizeof(a));
+        std::memcpy(&b, x + i + kLanes, sizeof(b));
+        std::memcpy(&c, x + i + 2 * kLanes, sizeof(c));
+        std::memcpy(&d, x + i + 3 * kLanes, sizeof(d));
+        R::join_vectors(a, b);
+        R::join_vectors(c, d);
+        R::join_vectors(a, c);
+        R::join_vectors(totals, a);
       }
-    }
-    for (; i + kLanes <= n; i += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = R::join(lanes[l], static_cast<Far>(x[i + l]));
+      for (; i + kLanes <= n; i += kLanes) {
+        std::memcpy(&a, x + i, sizeof(a));
+        R::join_vectors(totals, a);
+      }
+      std::memcpy(lanes, &totals, sizeof(totals));
+    } else {
+      for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+        const T *a = x + i, *b = a + kLanes, *c = b + kLanes, *d = c + kLanes;
+        for (int64_t l = 0; l < kLanes; ++l) {
+          const Near low = R::join(static_cast<Near>(a[l]), static_cast<Near>(b[l]));
+          const Near high = R::join(static_cast<Near>(c[l]), static_cast<Near>(d[l]));
+          lanes[l] = R::join(lanes[l], static_cast<Far>(R::join(low, high)));
+        }
+      }
+      for (; i + kLanes <= n; i += kLanes) {
+        for (int64_t l = 0; l < kLanes; ++l)
+          lanes[l] = R::join(lanes[l], static_cast<Far>(x[i + l]));
+      }
     }
     for (int64_t width = kLanes / 2; width > 0; width /= 2) {
       for (int64_t l = 0; l < width; ++l) lanes[l] = R::join(lanes[l], lanes[l + width]);
