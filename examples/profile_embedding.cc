@@ -1,5 +1,5 @@
 // profile_embedding: prints the lookup statistics that training wrote to a directory.
-#include <cstdio>
+#include <absl/strings/str_format.h>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -14,11 +14,7 @@ using namespace keel;
 
 namespace {
 
-std::string decimals(double value) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.3f", value);
-  return out;
-}
+std::string decimals(double value) { return absl::StrFormat("%.3f", value); }
 
 std::string best(const tpu::TableProfile& p) {
   if (p.div_imbalance() == p.mod_imbalance()) return "either";

@@ -1,5 +1,6 @@
 #include <keel/layers/layer.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 
 #include <keel/autodiff/internal/autocast.h>
@@ -71,7 +72,7 @@ Tensors map_dense(const Tensors& tensors, const Fn& fn) {
 
 std::string checked_name(const std::string& class_name, const std::string& name) {
   if (name.empty()) return unique_layer_name(class_name);
-  if (name.find('/') != std::string::npos) {
+  if (absl::StrContains(name, '/')) {
     throw ValueError(class_name, ": a layer's name must not contain '/', received '", name, "'");
   }
   return name;

@@ -1,7 +1,7 @@
 #include <keel/optimizers/optimizer.h>
 
+#include <absl/strings/ascii.h>
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <utility>
 
@@ -15,14 +15,12 @@ namespace {
 
 // Converts a class name as Keras does: "RMSprop" becomes "rm_sprop".
 std::string snake_case(const std::string& name) {
-  const auto upper = [&](size_t i) { return std::isupper(static_cast<unsigned char>(name[i])); };
-  const auto lower = [&](size_t i) {
-    return i < name.size() && std::islower(static_cast<unsigned char>(name[i]));
-  };
+  const auto upper = [&](size_t i) { return absl::ascii_isupper(name[i]); };
+  const auto lower = [&](size_t i) { return i < name.size() && absl::ascii_islower(name[i]); };
   std::string out;
   for (size_t i = 0; i < name.size(); ++i) {
     if (i > 0 && upper(i) && (lower(i - 1) || lower(i + 1))) out += '_';
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    out += absl::ascii_tolower(name[i]);
   }
   return out;
 }

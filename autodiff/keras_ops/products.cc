@@ -1,5 +1,6 @@
 #include <keel/autodiff/keras_ops/products.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <numeric>
 
@@ -61,7 +62,7 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
   std::string labels;
   for (size_t i = 0; i < operands.size(); ++i) {
     const int rank = operands[i].rank();
-    const bool has = out.terms[i].find("...") != std::string::npos;
+    const bool has = absl::StrContains(out.terms[i], "...");
     if (has) most = std::max(most, rank - static_cast<int>(out.terms[i].size() - 3));
     out.terms[i] = expand_ellipsis(out.terms[i], rank);
     if (static_cast<int>(out.terms[i].size()) != rank) {
@@ -72,7 +73,7 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
   }
   if (arrow != std::string::npos) {
     const std::string result = subscripts.substr(arrow + 2);
-    const bool has = result.find("...") != std::string::npos;
+    const bool has = absl::StrContains(result, "...");
     out.result = expand_ellipsis(result, static_cast<int>(result.size()) - (has ? 3 - most : 0));
     return out;
   }
@@ -81,7 +82,7 @@ Equation parse(std::string subscripts, const std::vector<Tensor>& operands) {
   for (const char label : labels) {
     const bool in_ellipsis = kEllipsisLabels.find(label) != std::string_view::npos;
     if ((in_ellipsis || std::ranges::count(labels, label) == 1) &&
-        out.result.find(label) == std::string::npos) {
+        !absl::StrContains(out.result, label)) {
       out.result += label;
     }
   }
@@ -142,12 +143,12 @@ Term contracted(Term a, Term b, const std::string& kept) {
   b.x = summed(b.x, b.labels, kept + a.labels);
   std::string both, only_a, only_b, over;
   for (const char label : a.labels) {
-    const bool shared = b.labels.find(label) != std::string::npos;
-    const bool stays = kept.find(label) != std::string::npos;
+    const bool shared = absl::StrContains(b.labels, label);
+    const bool stays = absl::StrContains(kept, label);
     (shared ? (stays ? both : over) : only_a) += label;
   }
   for (const char label : b.labels) {
-    if (a.labels.find(label) == std::string::npos) only_b += label;
+    if (!absl::StrContains(a.labels, label)) only_b += label;
   }
   if (over.empty()) {
     const std::string labels = both + only_a + only_b;

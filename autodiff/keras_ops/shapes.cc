@@ -1,9 +1,10 @@
 #include <keel/autodiff/keras_ops/shapes.h>
 
+#include <absl/strings/str_replace.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <sstream>
 
 #include <keel/autodiff/keras_ops/internal/function_op.h>
 #include <keel/autodiff/ops.h>
@@ -65,16 +66,13 @@ using Pattern = std::vector<std::vector<std::string>>;
 constexpr const char* kEllipsis = "...";
 constexpr const char* kJoined = "(...)";  // an ellipsis whose axes are joined with others
 
-Pattern pattern_of(std::string text) {
-  for (const char bracket : {'(', ')'}) {
-    for (size_t at = 0; (at = text.find(bracket, at)) != std::string::npos; at += 3) {
-      text.replace(at, 1, std::string(" ") + bracket + " ");
-    }
-  }
+Pattern pattern_of(const std::string& text) {
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::StrReplaceAll(text, {{"(", " ( "}, {")", " ) "}}),
+                     absl::ByAnyChar(" \t\n\v\f\r"), absl::SkipEmpty());
   Pattern out;
   bool inside = false;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
+  for (const std::string& word : words) {
     if (word == "(") {
       out.emplace_back();
       inside = true;

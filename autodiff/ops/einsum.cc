@@ -1,5 +1,6 @@
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include <keel/autodiff/internal/autocast.h>
@@ -18,7 +19,7 @@ struct Equation {
   std::string text() const { return a + "," + b + "->" + out; }
 };
 
-bool has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+bool has(const std::string& labels, char label) { return absl::StrContains(labels, label); }
 
 // Returns the labels of `from` for which keep(label) is true.
 template <class Keep>
@@ -141,8 +142,8 @@ class Einsum final : public Op {
 // Returns the labels of a term for a tensor of this rank. Digits stand for the axes of an ellipsis.
 std::string expanded(const std::string& equation, std::string term, int rank) {
   const size_t dots = term.find("...");
-  const int letters = static_cast<int>(std::ranges::count_if(
-      term, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }));
+  const int letters =
+      static_cast<int>(std::ranges::count_if(term, [](char c) { return absl::ascii_isalpha(c); }));
   if (dots != std::string::npos) {
     const int elided = std::max(0, rank - letters);
     term = term.substr(0, dots) + std::string("01234567").substr(0, elided) + term.substr(dots + 3);
@@ -160,8 +161,7 @@ std::string expanded(const std::string& equation, std::string term, int rank) {
 }
 
 Equation parse(const std::string& equation, int rank_a, int rank_b) {
-  const std::string text =
-      filtered(equation, [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
+  const std::string text = filtered(equation, [](char c) { return !absl::ascii_isspace(c); });
   const size_t comma = text.find(','), arrow = text.find("->");
   if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) {
     throw_invalid(equation, "expected two terms and a result");
@@ -178,8 +178,7 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
   };
   const auto elided = std::max(digits(out.a), digits(out.b));
   const std::string result = text.substr(arrow + 2);
-  const auto letters = std::ranges::count_if(
-      result, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+  const auto letters = std::ranges::count_if(result, [](char c) { return absl::ascii_isalpha(c); });
   out.out = expanded(equation, result, static_cast<int>(letters + elided));
   for (char label : out.out) {
     if (!has(out.a, label) && !has(out.b, label)) {

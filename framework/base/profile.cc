@@ -1,5 +1,6 @@
 #include <keel/framework/base/profile.h>
 
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -161,24 +162,18 @@ Report stop() {
 
 void print(const Report& report, std::ostream& out) {
   const double busy = std::max(report.busy_seconds(), 1e-12);
-  char line[160];
-  std::snprintf(line, sizeof line, "%.3f s, %.3f s of work in all threads\n", report.wall_seconds,
-                report.busy_seconds());
-  out << line;
+  out << absl::StrFormat("%.3f s, %.3f s of work in all threads\n", report.wall_seconds,
+                         report.busy_seconds());
   for (int p = 0; p < kPhases; ++p) {
     const auto phase = static_cast<Phase>(p);
     const double all = report.seconds(phase);
     if (all == 0) continue;
-    std::snprintf(line, sizeof line, "%-34.*s %22.3f ms %5.1f %%\n",
-                  static_cast<int>(name_of(phase).size()), name_of(phase).data(), all * 1e3,
-                  100 * all / busy);
-    out << line;
+    out << absl::StrFormat("%-34s %22.3f ms %5.1f %%\n", name_of(phase), all * 1e3,
+                           100 * all / busy);
     for (const Row& row : report.rows) {
       if (row.phase != phase) continue;
-      std::snprintf(line, sizeof line, "  %-32.60s %9lld calls %10.3f ms %5.1f %%\n",
-                    row.name.c_str(), static_cast<long long>(row.calls), row.seconds * 1e3,
-                    100 * row.seconds / busy);
-      out << line;
+      out << absl::StrFormat("  %-32.60s %9d calls %10.3f ms %5.1f %%\n", row.name, row.calls,
+                             row.seconds * 1e3, 100 * row.seconds / busy);
     }
   }
 }
@@ -193,12 +188,11 @@ void write_chrome_trace(const Report& report, std::ostream& out) {
     return quoted;
   };
   out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-  char numbers[128];
   for (const TraceEvent& event : report.events) {
-    std::snprintf(numbers, sizeof numbers, R"("ts": %.3f, "dur": %.3f, "pid": 1, "tid": %d})",
-                  event.begin, event.duration, event.thread);
     out << (&event == &report.events.front() ? "\n" : ",\n") << R"({"ph": "X", "name": ")"
-        << text(event.name) << R"(", "cat": ")" << name_of(event.phase) << R"(", )" << numbers;
+        << text(event.name) << R"(", "cat": ")" << name_of(event.phase) << R"(", )"
+        << absl::StrFormat(R"("ts": %.3f, "dur": %.3f, "pid": 1, "tid": %d})", event.begin,
+                           event.duration, event.thread);
   }
   out << "\n]}\n";
 }

@@ -1,6 +1,6 @@
 #include <keel/framework/config/configured.h>
 
-#include <cctype>
+#include <absl/strings/ascii.h>
 
 namespace keel {
 
@@ -12,7 +12,7 @@ std::string class_name_of(const std::string& name) {
       upper = true;
       continue;
     }
-    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    out += upper ? absl::ascii_toupper(c) : c;
     upper = false;
   }
   return out;

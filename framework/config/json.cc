@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -291,8 +292,7 @@ std::string to_json(const Config& config) {
 }
 
 Config parse_json(const std::string& text) {
-  const bool has_words =
-      text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos;
+  const bool has_words = absl::StrContains(text, "NaN") || absl::StrContains(text, "Infinity");
   const PlainText plain = has_words ? without_words(text) : PlainText{};
   Builder builder(plain.values);
   nlohmann::ordered_json::sax_parse(has_words ? plain.text : text, &builder);

@@ -1,5 +1,6 @@
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <algorithm>
-#include <cctype>
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/internal/quantized_projection.h>
@@ -10,9 +11,7 @@ namespace keel {
 namespace {
 
 bool all_letters(const std::string& term) {
-  return !term.empty() && std::ranges::all_of(term, [](char c) {
-    return std::isalpha(static_cast<unsigned char>(c)) != 0;
-  });
+  return !term.empty() && std::ranges::all_of(term, [](char c) { return absl::ascii_isalpha(c); });
 }
 
 // Returns the position of a letter in a term, or -1.
@@ -154,7 +153,7 @@ ProjectionTerms EinsumDenseLayer::projection_terms(int input_rank) const {
   const std::string used = terms_.input + terms_.kernel + terms_.output;
   const auto count = static_cast<size_t>(input_rank) - terms_.input.size();
   for (char label = 'a'; dots.size() < count; label = label == 'z' ? 'A' : label + 1) {
-    if (used.find(label) == std::string::npos) dots += label;
+    if (!absl::StrContains(used, label)) dots += label;
   }
   const auto with_dots = [&](const std::string& labels) {
     return terms_.dots_last ? labels + dots : dots + labels;

@@ -1,5 +1,6 @@
 #include <keel/layers/core/projection.h>
 
+#include <absl/strings/match.h>
 #include <cmath>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace {
 // Returns a letter that the equation does not use.
 char free_label(const std::string& equation) {
   for (char label = 'a'; label <= 'z'; ++label) {
-    if (equation.find(label) == std::string::npos) return label;
+    if (!absl::StrContains(equation, label)) return label;
   }
   return 'Z';
 }
@@ -30,7 +31,7 @@ Tensor lora_einsum(const ProjectionTerms& terms, const Tensor& x, const Tensor& 
   const char last = terms.kernel.back();
   const std::string rank(1, free_label(terms.equation()));
   const std::string first = terms.kernel.substr(0, terms.kernel.size() - 1);
-  if (terms.output.find(last) != std::string::npos) {
+  if (absl::StrContains(terms.output, last)) {
     const std::string middle = replaced(terms.output, last, rank);
     const Tensor y = ops::einsum(terms.input + "," + first + rank + "->" + middle, x, a);
     return ops::einsum(middle + "," + rank + last + "->" + terms.output, y, b);

@@ -1,6 +1,8 @@
 #include <keel/layers/internal/keras_keys.h>
 
-#include <sstream>
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
+#include <absl/strings/str_split.h>
 #include <vector>
 
 #include <keel/layers/internal/refused_arguments.h>
@@ -18,8 +20,8 @@ struct Key {
 // Parses ClassTraits::ignored_keys.
 std::vector<Key> parse_keys(const std::string& text) {
   std::vector<Key> out;
-  std::istringstream in(text);
-  for (std::string item; std::getline(in >> std::ws, item, ',');) {
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const std::string item(absl::StripLeadingAsciiWhitespace(part));
     const size_t equals = item.find('=');
     const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
     Key key{.name = item.substr(0, equals), .any = value == "*"};
@@ -111,7 +113,7 @@ std::string class_from_keras(const std::string& class_name) {
 
 Config from_keras(const std::string& class_name, const std::string& ignored_keys, Config config) {
   // A class "Package>Class" is user code, which defines its own keys.
-  if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
+  if (absl::StrContains(class_name, '>') || !config.is_dict()) return config;
   for (const OldName& old : kOldNames) {
     if (class_name == old.class_name && config.find(old.now) == nullptr) {
       rename(config, old.before, old.now);

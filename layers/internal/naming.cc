@@ -1,6 +1,6 @@
 #include <keel/layers/internal/naming.h>
 
-#include <cctype>
+#include <absl/strings/ascii.h>
 #include <map>
 #include <mutex>
 
@@ -17,9 +17,9 @@ Counters& counters() {
   return instance;
 }
 
-bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
-bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_upper(char c) { return absl::ascii_isupper(c); }
+bool is_lower(char c) { return absl::ascii_islower(c); }
+bool is_word(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
 }  // namespace
 
@@ -34,15 +34,14 @@ std::string to_snake_case(const std::string& class_name) {
     if (i > 0 && is_upper(c)) {
       const char before = word[i - 1];
       const bool starts_word = i + 1 < word.size() && is_lower(word[i + 1]);
-      const bool after_lower = is_lower(before) || std::isdigit(static_cast<unsigned char>(before));
+      const bool after_lower = is_lower(before) || absl::ascii_isdigit(before);
       if ((starts_word || after_lower) && before != '_') {
         // "Conv1D" stays one word: a lone capital after a digit does not start a word.
-        const bool lone_after_digit =
-            std::isdigit(static_cast<unsigned char>(before)) != 0 && !starts_word;
+        const bool lone_after_digit = absl::ascii_isdigit(before) && !starts_word;
         if (!lone_after_digit) out += '_';
       }
     }
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    out += absl::ascii_tolower(c);
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include <keel/layers/utils/saving.h>
 
+#include <absl/strings/match.h>
+
 namespace keel::saving {
 
 CustomObjectScope::CustomObjectScope(const std::vector<CustomObject>& objects) {
@@ -14,8 +16,7 @@ CustomObjectScope::~CustomObjectScope() {
 std::string qualified_name(const std::string& package, const std::string& name,
                            const std::string& class_name) {
   const std::string own = name.empty() ? class_name.substr(class_name.rfind('>') + 1) : name;
-  if (package.empty() || package.find('>') != std::string::npos ||
-      own.find('>') != std::string::npos) {
+  if (package.empty() || absl::StrContains(package, '>') || absl::StrContains(own, '>')) {
     throw ValueError("register_keras_serializable: '", package, "' and '", own,
                      "' must not contain '>', and the package must not be empty");
   }

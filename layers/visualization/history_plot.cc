@@ -1,7 +1,6 @@
+#include <absl/strings/str_format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <span>
 
@@ -30,11 +29,7 @@ struct Place {
   double x = 0, y = 0;
 };
 
-std::string number(double value) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.1f", value);
-  return buffer.data();
-}
+std::string number(double value) { return absl::StrFormat("%.1f", value); }
 
 std::string text_at(Place at, const char* anchor, int size, const std::string& text,
                     const char* more = "") {

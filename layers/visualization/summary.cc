@@ -1,6 +1,6 @@
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -197,9 +197,7 @@ std::string format_bytes(int64_t bytes) {
   auto size = static_cast<double>(bytes);
   size_t unit = 0;
   for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.2f %s", size, kUnits[unit]);
-  return buffer.data();
+  return absl::StrFormat("%.2f %s", size, kUnits[unit]);
 }
 
 void summary(const Model& model, const SummaryOptions& options, std::ostream& out) {

@@ -1,7 +1,7 @@
 #include <keel/optimizers/internal/registry.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
-#include <cctype>
 
 // The sources that register optimizers with KEEL_REGISTER_ALL(Optimizer, <name>, ...).
 // clang-format off
@@ -86,11 +86,6 @@ Classes& classes() {
   return all;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 // Returns the registered name that `name` refers to.
 std::string registered(std::string name) {
   // Keras 2.11 to 2.15 write built-in classes with the prefix of custom ones.
@@ -100,7 +95,7 @@ std::string registered(std::string name) {
   if (name.starts_with(kCustom)) name.erase(0, kCustom.size());
   if (name == "LossScaleOptimizerV3") return "LossScaleOptimizer";  // of Keras 2.11 to 2.15
   for (const std::string& builtin : classes().builtin) {
-    if (lower(builtin) == lower(name)) return builtin;
+    if (absl::EqualsIgnoreCase(builtin, name)) return builtin;
   }
   return name;
 }

@@ -1,9 +1,10 @@
+#include <absl/strings/match.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -95,7 +96,7 @@ CheckpointManagerOptions checked(CheckpointManagerOptions options) {
     throw ValueError("CheckpointManager: max_to_keep must not be negative, received ",
                      options.max_to_keep);
   }
-  if (options.checkpoint_name.empty() || options.checkpoint_name.find('/') != std::string::npos) {
+  if (options.checkpoint_name.empty() || absl::StrContains(options.checkpoint_name, '/')) {
     throw ValueError(
         "CheckpointManager: checkpoint_name must be a file name without '/', received '",
         options.checkpoint_name, "'");
@@ -127,10 +128,9 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
 void CheckpointManager::adopt_index_of_rank_0() {
   std::string lines;
   for (const std::string& path : checkpoints_) lines += path + '\n';
-  std::istringstream first(
-      distribute::gather_texts(distribute::processes(), "CheckpointManager", lines)[0]);
-  checkpoints_.clear();
-  for (std::string path; std::getline(first, path);) checkpoints_.push_back(path);
+  checkpoints_ = absl::StrSplit(
+      distribute::gather_texts(distribute::processes(), "CheckpointManager", lines)[0], '\n',
+      absl::SkipEmpty());
 }
 
 void CheckpointManager::write_index(const std::vector<std::string>& paths) const {

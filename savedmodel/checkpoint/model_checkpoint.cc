@@ -1,3 +1,4 @@
+#include <absl/strings/match.h>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -45,7 +46,7 @@ Format parse_format(const std::string& text) {
     valid = format.precision >= 0;
   }
   if (at < text.size()) format.kind = text[at++];
-  const bool known = std::string("defg").find(format.kind) != std::string::npos;
+  const bool known = absl::StrContains("defg", format.kind);
   if (!valid || at != text.size() || (format.kind != 0 && !known)) {
     throw ValueError("ModelCheckpoint: '", text,
                      "' is not a valid number format; use for example '02d' or '.3f'");

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -284,7 +285,7 @@ std::vector<std::string> Hdf5File::children(const std::string& group) const {
               "members cannot be listed");
   for (const std::string& name : names) {
     // Such names would resolve to another object, for example to the group itself.
-    if (name.empty() || name == "." || name.find('/') != std::string::npos) {
+    if (name.empty() || name == "." || absl::StrContains(name, '/')) {
       place.fail("has a member with the invalid name '", name, "'");
     }
   }

@@ -8,6 +8,7 @@
 //   serve.cc   flags, signals, and the order of start and stop
 #include <keel/savedmodel/serving/serve.h>
 
+#include <absl/strings/match.h>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -207,7 +208,7 @@ class Server {
 // Starts the servers. Scripts wait for the lines, so they do not depend on the level of the log.
 // Each line is one write, because threads of the server log at the same time.
 void Server::start() {
-  const bool v6 = options_.address.find(':') != std::string::npos;
+  const bool v6 = absl::StrContains(options_.address, ':');
   const std::string address = (v6 ? "[" : "") + options_.address + (v6 ? "]:" : ":");
   if (http_) {
     http_->start();

@@ -1,10 +1,11 @@
 #include <keel/savedmodel/tool/command_line.h>
 
 #include <CLI/CLI.hpp>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <sstream>
 
 #include <keel/framework/base/internal/text.h>
 
@@ -26,10 +27,11 @@ class WrappedHelp final : public CLI::Formatter {
 
  private:
   std::string make_option_desc(const CLI::Option* option) const override {
-    std::istringstream words(option->get_description());
-    std::string out, word;
+    const std::vector<std::string> words = absl::StrSplit(
+        option->get_description(), absl::ByAnyChar(" \t\n\v\f\r"), absl::SkipEmpty());
+    std::string out;
     size_t line = 0;
-    while (words >> word) {
+    for (const std::string& word : words) {
       if (line > 0 && kColumn + line + 1 + word.size() > kWidth) {
         out += '\n';
         line = 0;
@@ -44,18 +46,12 @@ class WrappedHelp final : public CLI::Formatter {
   }
 };
 
-std::string number(double value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
 // Describes the limits: "at least 0 and below 1".
 std::string describe(const Limits& limits) {
   constexpr Limits kNone;
   std::string out;
   const auto add = [&](const char* what, double value) {
-    out += (out.empty() ? "" : " and ") + (what + number(value));
+    out += (out.empty() ? "" : " and ") + absl::StrCat(what, value);
   };
   if (limits.least > kNone.least) add("at least ", limits.least);
   if (limits.above > kNone.above) add("above ", limits.above);

@@ -1,4 +1,6 @@
 // keel inspect: prints the contents of a file.
+#include <absl/strings/match.h>
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -33,9 +35,7 @@ std::string checksum(const Tensor& value) {
       value.dtype() == DType::kString
           ? std::string_view(bytes)
           : std::string_view(reinterpret_cast<const char*>(value.raw().data()), value.raw().size());
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32c(view));
-  return text;
+  return absl::StrFormat("%08x", crc32c(view));
 }
 
 // Prints names, checksums, dtypes and shapes, and the values of scalars.
@@ -162,7 +162,7 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
     const StoredValue* found = nullptr;
     std::vector<std::string> names;
     for (const StoredValue& value : *list) {
-      if (("/" + value.name + "/").find("/" + name + "/") == std::string::npos) continue;
+      if (!absl::StrContains("/" + value.name + "/", "/" + name + "/")) continue;
       found = &value;
       names.push_back(value.name);
     }

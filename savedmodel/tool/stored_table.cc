@@ -1,5 +1,6 @@
 #include <keel/savedmodel/tool/stored_table.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -165,8 +166,8 @@ class TableParts {
     }
     static const std::set<std::string> kKnown = {"rows", "fallback"};
     for (const auto& [part, value] : parts_) {
-      const bool is_slot = !kKnown.contains(part) && part.find('/') == std::string::npos &&
-                           value.spec == out.rows.spec();
+      const bool is_slot =
+          !kKnown.contains(part) && !absl::StrContains(part, '/') && value.spec == out.rows.spec();
       if (is_slot) out.slots.emplace(part, value.get());
     }
     return out;
@@ -352,7 +353,7 @@ const StoredTable* table_named(const std::vector<StoredTable>& tables, const std
   if (exact != tables.end()) return &*exact;
   const StoredTable* found = nullptr;
   for (const StoredTable& table : tables) {
-    if (("/" + table.name + "/").find("/" + name + "/") == std::string::npos) continue;
+    if (!absl::StrContains("/" + table.name + "/", "/" + name + "/")) continue;
     if (found != nullptr) {
       throw ValueError("'", name, "' is ambiguous; it may be ", found->name, " or ", table.name);
     }

@@ -1,14 +1,12 @@
 #include "tests/conformance/keras_api.h"
 
-#include <iterator>
-#include <sstream>
+#include <absl/strings/str_split.h>
 
 namespace keel::conformance {
 namespace {
 
 std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
+  return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
 KerasSection models() { return {"Models", "keras", {{"", words("Functional Model Sequential")}}}; }

@@ -1,5 +1,6 @@
 // Compares the arguments of layers, losses, metrics and optimizers, and their defaults, with those
 // of Keras. Tests layers/internal/refused_arguments.cc.
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -133,7 +134,7 @@ const std::set<std::string> kNotCompared = {"dtype",          "trainable", "seed
 // the argument is refused.
 bool is_key_of_no_effect(const std::string& class_name, const std::string& argument) {
   const std::string keys = ", " + layer_registry().traits(class_name).ignored_keys + ",";
-  return keys.find(", " + argument + "=") != std::string::npos;
+  return absl::StrContains(keys, ", " + argument + "=");
 }
 
 bool is_listed_as_refused(const std::string& class_name, const std::string& argument) {

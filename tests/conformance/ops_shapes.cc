@@ -1,3 +1,5 @@
+#include <absl/strings/match.h>
+
 #include "tests/conformance/case_fields.h"
 #include "tests/conformance/ops_arguments.h"
 
@@ -59,7 +61,7 @@ Results rot90(OpArguments& a) {
 }
 Tensor from_nested(OpArguments& a) {
   const Array values = array_of(a.config("x"));
-  const bool whole = to_json(a.config("x")).find('.') == std::string::npos;
+  const bool whole = !absl::StrContains(to_json(a.config("x")), '.');
   return Tensor::from(values.values, Shape(values.shape))
       .cast(whole ? DType::kInt32 : DType::kFloat32);
 }

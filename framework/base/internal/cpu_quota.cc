@@ -1,21 +1,30 @@
 #include <keel/framework/base/internal/cpu_quota.h>
 
+#include <absl/strings/match.h>
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <sstream>
+#include <vector>
 
 namespace keel {
 namespace {
 
 constexpr char kGroups[] = "/sys/fs/cgroup";
 
-// Returns a stream over the file's first line; the stream is empty if the file does not exist.
-std::istringstream words_of(const std::string& path) {
+// Returns the numbers with which the file's first line begins; none if the file does not exist.
+std::vector<double> numbers_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  return std::istringstream(line);
+  std::vector<double> out;
+  for (const absl::string_view word : absl::StrSplit(line, ' ')) {
+    double number = 0;
+    if (!absl::SimpleAtod(word, &number)) break;
+    out.push_back(number);
+  }
+  return out;
 }
 
 // Lowers `least` to quota / period if that is a limit.
@@ -25,17 +34,15 @@ void lower(std::optional<double>& least, double quota, double period) {
 
 // Reads a v2 limit, "quota period" in microseconds. The quota is "max" if there is no limit.
 void read_v2(const std::string& folder, std::optional<double>& least) {
-  double quota = 0, period = 0;
-  if (words_of(folder + "/cpu.max") >> quota >> period) lower(least, quota, period);
+  const std::vector<double> limit = numbers_of(folder + "/cpu.max");
+  if (limit.size() >= 2) lower(least, limit[0], limit[1]);
 }
 
 // Reads a v1 limit. A quota of -1 means no limit.
 void read_v1(const std::string& folder, std::optional<double>& least) {
-  double quota = 0, period = 0;
-  if (words_of(folder + "/cpu.cfs_quota_us") >> quota &&
-      words_of(folder + "/cpu.cfs_period_us") >> period) {
-    lower(least, quota, period);
-  }
+  const std::vector<double> quota = numbers_of(folder + "/cpu.cfs_quota_us");
+  const std::vector<double> period = numbers_of(folder + "/cpu.cfs_period_us");
+  if (!quota.empty() && !period.empty()) lower(least, quota[0], period[0]);
 }
 
 // Calls fn(group) for the group and all its parents; "" is last.
@@ -63,7 +70,7 @@ std::optional<int> cpu_quota(const std::string& root) {
     const std::string group = line.substr(second + 1);
     if (kinds == ",,") {
       for_each_above(group, [&](const std::string& g) { read_v2(root + kGroups + g, least); });
-    } else if (kinds.find(",cpu,") != std::string::npos) {
+    } else if (absl::StrContains(kinds, ",cpu,")) {
       for_each_above(group,
                      [&](const std::string& g) { read_v1(root + kGroups + "/cpu" + g, least); });
     }

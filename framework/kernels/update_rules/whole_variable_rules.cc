@@ -1,7 +1,8 @@
 #include <keel/framework/kernels/update_rules/whole_variable_rules.h>
 
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <stdexcept>
 
@@ -205,11 +206,6 @@ void update_schedule_free(const ScheduleFreeAdamWRuleOptions& o, T* __restrict w
       "WholeVariableRule.update: the rule requires a whole variable; call update_variable()");
 }
 
-std::string in_lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 }  // namespace
 
 std::optional<Shape> VariableSlots::slot_shape(size_t, const VariableInfo& variable) const {
@@ -257,7 +253,7 @@ MuonRule::MuonRule(const MuonRuleOptions& o) : options(o) {
 bool MuonRule::takes_adam_step(const VariableInfo& variable) const {
   if (variable.shape.rank() != 2) return true;
   if (options.exclude_embeddings &&
-      in_lower_case(variable.path).find("embedding") != std::string::npos) {
+      absl::StrContains(absl::AsciiStrToLower(variable.path), "embedding")) {
     return true;
   }
   return std::ranges::any_of(excluded_, [&](const RegularExpression& part) {

@@ -1,5 +1,6 @@
 #include <keel/layers/core/internal/quantized_projection.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +18,7 @@ constexpr float kEpsilon = 1e-7F;
 constexpr int kLowest4 = -8, kHighest4 = 7;
 constexpr float kHighest8 = 127;
 
-bool has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+bool has(const std::string& labels, char label) { return absl::StrContains(labels, label); }
 
 float rounded(float x, float low, float high) { return std::clamp(std::nearbyint(x), low, high); }
 

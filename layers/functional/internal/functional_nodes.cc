@@ -1,5 +1,6 @@
 #include <keel/layers/functional/internal/functional_nodes.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <array>
 
@@ -62,7 +63,7 @@ class Arguments {
       : parser_(parser),
         caller_(std::move(caller)),
         signature_(call_signature(class_name)),
-        is_of_user_(class_name.find('>') != std::string::npos) {}
+        is_of_user_(absl::StrContains(class_name, '>')) {}
 
   void take_positional(size_t position, const Config& value) {
     const auto& parameters = signature_.parameters;

@@ -1,7 +1,8 @@
 #include <keel/layers/functional/internal/keras_calls.h>
 
+#include <absl/strings/ascii.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
-#include <sstream>
 
 #include <keel/layers/attention/internal/attention_inputs.h>
 #include <keel/layers/registry.h>
@@ -33,9 +34,8 @@ CallParameter parameter(const std::string& text, const std::vector<CallParameter
 
 std::vector<CallParameter> parse_parameters(const std::string& call) {
   std::vector<CallParameter> out;
-  std::istringstream in(call);
-  for (std::string text; std::getline(in >> std::ws, text, ',');) {
-    out.push_back(parameter(text, out));
+  for (const absl::string_view text : absl::StrSplit(call, ',', absl::SkipWhitespace())) {
+    out.push_back(parameter(std::string(absl::StripLeadingAsciiWhitespace(text)), out));
   }
   return out;
 }

@@ -1,11 +1,11 @@
 #include <keel/layers/functional/internal/operator_functions.h>
 
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <sstream>
 
 #include <keel/autodiff/keras_ops/comparison.h>
 #include <keel/autodiff/keras_ops/creation.h>
@@ -24,10 +24,7 @@ using Given = OperatorArguments;
 using Table = std::map<std::string, OperatorFunction>;
 
 std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string word; in >> word;) out.push_back(word);
-  return out;
+  return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
 void add(Table& table, const char* name, const char* parameters,

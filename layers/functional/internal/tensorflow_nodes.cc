@@ -1,10 +1,10 @@
 #include <keel/layers/functional/internal/tensorflow_nodes.h>
 
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 namespace keel {
 namespace {
@@ -274,15 +274,12 @@ FunctionCall from_tensorflow_node(const Config& config, int64_t tensors) {
                                      {"key", key_of(node, inputs[1], inputs[2], inputs[3])}})};
   } else {
     out.function = known->function;
-    std::istringstream names(known->parameters);
-    size_t i = 0;
-    for (std::string name; i < inputs.size() && names >> name; ++i) {
-      out.arguments.set(name, inputs[i]);
-    }
-    if (i < inputs.size()) {
+    const std::vector<std::string> names = absl::StrSplit(known->parameters, ' ');
+    if (inputs.size() > names.size()) {
       throw NotImplementedError("TensorFlowOpLayer: ", op, " with ", inputs.size(),
                                 " inputs is not supported; write a layer for it");
     }
+    for (size_t i = 0; i < inputs.size(); ++i) out.arguments.set(names[i], inputs[i]);
     add_attributes(node, out);
   }
   return out;

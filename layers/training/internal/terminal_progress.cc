@@ -1,9 +1,8 @@
 #include <keel/layers/training/internal/terminal_progress.h>
 
+#include <absl/strings/str_format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 
 namespace keel {
@@ -13,13 +12,6 @@ constexpr int kBarWidth = 20;
 constexpr char kBold[] = "\x1b[1m", kGreen[] = "\x1b[32m", kGray[] = "\x1b[90m",
                kPlain[] = "\x1b[0m", kEraseToEnd[] = "\x1b[K";
 constexpr std::chrono::milliseconds kRedrawInterval(50);
-
-template <class... Args>
-std::string formatted(const char* format, Args... args) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, args...);
-  return buffer.data();
-}
 
 std::string repeated(const char* text, int64_t times) {
   std::string out;
@@ -40,20 +32,22 @@ std::string values(const Logs& logs) {
 }  // namespace
 
 std::string format_value(double value) {
-  return formatted(std::abs(value) > 1e-3 ? "%.4f" : "%.4e", value);
+  return std::abs(value) > 1e-3 ? absl::StrFormat("%.4f", value) : absl::StrFormat("%.4e", value);
 }
 
 std::string format_step_time(double seconds) {
-  if (seconds >= 1 || seconds == 0) return formatted("%.0fs", seconds);
-  return seconds >= 1e-3 ? formatted("%.0fms", seconds * 1e3) : formatted("%.0fus", seconds * 1e6);
+  if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.0fs", seconds);
+  return seconds >= 1e-3 ? absl::StrFormat("%.0fms", seconds * 1e3)
+                         : absl::StrFormat("%.0fus", seconds * 1e6);
 }
 
 std::string format_duration(double seconds) {
-  const auto all = static_cast<long long>(seconds);
+  const auto all = static_cast<int64_t>(seconds);
   if (seconds > 3600) {
-    return formatted("%lld:%02lld:%02lld", all / 3600, all / 60 % 60, all % 60);
+    return absl::StrFormat("%d:%02d:%02d", all / 3600, all / 60 % 60, all % 60);
   }
-  return seconds > 60 ? formatted("%lld:%02lld", all / 60, all % 60) : formatted("%llds", all);
+  return seconds > 60 ? absl::StrFormat("%d:%02d", all / 60, all % 60)
+                      : absl::StrFormat("%ds", all);
 }
 
 TerminalProgress::TerminalProgress(std::ostream& out, Style style, const std::string& head,
@@ -73,7 +67,7 @@ void TerminalProgress::update(int64_t done, const Logs& logs) {
 void TerminalProgress::finish(int64_t done, const Logs& logs) {
   if (!steps_) steps_ = done;
   if (style_ == Style::kBar) return draw_bar(done, logs, true);
-  out_ << count(done) << " - " << formatted("%.0fs", seconds_since(start_)) << " - "
+  out_ << count(done) << " - " << absl::StrFormat("%.0fs", seconds_since(start_)) << " - "
        << format_step_time(step_time(done)) << "/step" << values(logs) << '\n'
        << std::flush;
 }
@@ -107,14 +101,14 @@ void TerminalProgress::draw_bar(int64_t done, const Logs& logs, bool last) {
     if (full > 0) line += kGreen + repeated("━", full) + kPlain;
     line += kGray + repeated("━", kBarWidth - full) + kPlain;
   } else {
-    line += formatted("%7lld/Unknown", static_cast<long long>(done));
+    line += absl::StrFormat("%7d/Unknown", done);
   }
   const double each = step_time(done);
   line += std::string(" ") + kBold;
   if (steps_ && !last) {
     line += format_duration(each * static_cast<double>(*steps_ - done));
   } else {
-    line += formatted("%.0fs", seconds_since(start_));
+    line += absl::StrFormat("%.0fs", seconds_since(start_));
   }
   line += kPlain + (" " + format_step_time(each)) + "/step" + values(logs) + kEraseToEnd;
   out_ << line;

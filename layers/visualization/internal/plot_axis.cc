@@ -1,9 +1,8 @@
 #include <keel/layers/visualization/internal/plot_axis.h>
 
+#include <absl/strings/str_format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace keel {
 namespace {
@@ -19,15 +18,10 @@ double round_step(double least) {
 
 // Returns the shortest label that distinguishes multiples of `step`.
 std::string label_of(double value, double step) {
-  std::array<char, 32> buffer{};
   const double largest = std::max(std::abs(value), step);
-  if (largest >= 1e5 || step < 1e-4) {
-    std::snprintf(buffer.data(), buffer.size(), "%.3g", value);
-  } else {
-    const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
-    std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
-  }
-  return buffer.data();
+  if (largest >= 1e5 || step < 1e-4) return absl::StrFormat("%.3g", value);
+  const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  return absl::StrFormat("%.*f", decimals, value);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <filesystem>
 
@@ -204,7 +205,7 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
   step_ = main.integer_attribute("/", "step");
   add_file(main);
   for (const std::string& name : main.string_list("/", "parts")) {
-    if (!name.starts_with(part_prefix(path)) || name.find('/') != std::string::npos) {
+    if (!name.starts_with(part_prefix(path)) || absl::StrContains(name, '/')) {
       throw IoError(path, ": refers to '", name,
                     "', a part of another checkpoint; restore the file from a copy");
     }

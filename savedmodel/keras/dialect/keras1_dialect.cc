@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -396,7 +397,7 @@ Config from_keras1(const Config& config) {
   }
   name_list_of_layers(out);
   const Config* const own = out.find("config");
-  const bool is_of_user = class_of(out).find('>') != std::string::npos;
+  const bool is_of_user = absl::StrContains(class_of(out), '>');
   return !class_of(out).empty() && !is_of_user && own != nullptr && own->is_dict()
              ? object_from_keras1(out)
              : out;

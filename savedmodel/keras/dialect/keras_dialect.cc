@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -104,7 +105,7 @@ const std::string* name_of(const Config& layer) {
   return name != nullptr && name->is_string() ? &name->string() : nullptr;
 }
 
-bool has_slash(const std::string& name) { return name.find('/') != std::string::npos; }
+bool has_slash(const std::string& name) { return absl::StrContains(name, '/'); }
 
 Names names_of(const Config::List& layers) {
   std::set<std::string> taken;

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 
-#include <algorithm>
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <iostream>
 #include <map>
 #include <string>
@@ -52,9 +53,7 @@ Config full_loss_name(const Config& loss) {
       {"cosine_proximity", "cosine_similarity"},
   };
   if (!loss.is_string()) return loss;
-  std::string lower = loss.string();
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto it = kFull.find(lower);
+  const auto it = kFull.find(absl::AsciiStrToLower(loss.string()));
   return it == kFull.end() ? loss : Config(it->second);
 }
 
@@ -107,7 +106,7 @@ Config plain(const Config& object) {
   }
   const Config* const registered = object.find("registered_name");
   const bool own = registered != nullptr && registered->is_string() &&
-                   registered->string().find('>') != std::string::npos;
+                   absl::StrContains(registered->string(), '>');
   std::string name = own ? registered->string() : class_name;
   for (const std::string& package : {kKerasRs, kKeel}) {
     if (name.starts_with(package)) name.erase(0, package.size());
@@ -121,7 +120,7 @@ Config plain(const Config& object) {
 Config current_optimizer(Config optimizer) {
   if (!is_object(optimizer) || !optimizer["config"].is_dict()) return optimizer;
   const std::string& name = optimizer["class_name"].string();
-  const bool own = name.find('>') != std::string::npos && !name.starts_with("Custom>");
+  const bool own = absl::StrContains(name, '>') && !name.starts_with("Custom>");
   if (own) return optimizer;
   Config config = optimizer["config"];
   if (const Config* const rate = config.find("lr")) {  // key before Keras 2.3

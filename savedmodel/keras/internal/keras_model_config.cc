@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <filesystem>
 
@@ -31,7 +32,7 @@ Config layer_object(const Config& layer);
 bool is_layer(const Config& value) {
   if (!is_object(value)) return false;
   const std::string& class_name = value["class_name"].string();
-  return class_name.find('>') != std::string::npos ||
+  return absl::StrContains(class_name, '>') ||
          is_one_of(class_name, layer_registry().class_names());
 }
 
@@ -194,7 +195,7 @@ class Plain {
     const Config* const registered = object.find("registered_name");
     if (registered == nullptr || !registered->is_string()) return class_name;
     const std::string& full = registered->string();
-    if (full.find('>') == std::string::npos) return class_name;
+    if (!absl::StrContains(full, '>')) return class_name;
     const std::vector<std::string> known = layer_registry().class_names();
     return is_one_of(class_name, known) && !is_one_of(full, known) ? class_name : full;
   }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/legacy_arrays.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -24,7 +25,7 @@ std::string attribute_of(const Hdf5File& file, const std::string& root, const ch
 // Returns the number of spatial axes of a convolution, 0 for other layers: 2 for "Conv2DTranspose".
 int spatial_axes(const std::string& class_name) {
   const size_t digit = class_name.find_first_of("123");
-  const bool is_it = class_name.find("Conv") != std::string::npos && digit != std::string::npos &&
+  const bool is_it = absl::StrContains(class_name, "Conv") && digit != std::string::npos &&
                      class_name.compare(digit + 1, 1, "D") == 0;
   return is_it ? class_name[digit] - '0' : 0;
 }
@@ -91,9 +92,9 @@ class Arrays {
   size_t gates_from(const LayerWeights& layer, size_t i) const {
     const NamedWeight& first = layer.weights[i];
     const std::string& class_name = first.owner->class_name();
-    const size_t gates = class_name.find("LSTM") != std::string::npos  ? 4
-                         : class_name.find("GRU") != std::string::npos ? 3
-                                                                       : 0;
+    const size_t gates = absl::StrContains(class_name, "LSTM")  ? 4
+                         : absl::StrContains(class_name, "GRU") ? 3
+                                                                : 0;
     const bool fits = gates > 0 && first.entry.name == "kernel" && i + 3 <= layer.weights.size() &&
                       layer.weights[i + 2].owner == first.owner &&
                       next_ + 3 * gates <= datasets_.size();

@@ -1,8 +1,9 @@
 #include <keel/savedmodel/serving/base/metrics.h>
 
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 namespace keel::serving {
@@ -10,12 +11,6 @@ namespace {
 
 constexpr int kLatencyLimits = 33;
 constexpr int kExampleLimits = 15;
-
-std::string six_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 }  // namespace
 
@@ -66,11 +61,10 @@ void Histogram::append_to(std::string& page, const std::string& name,
   int64_t total = 0;
   for (size_t i = 0; i <= limits_.size(); ++i) {
     total += counts_[i].load(std::memory_order_relaxed);
-    const std::string limit = i < limits_.size() ? six_digits(limits_[i]) : "+Inf";
+    const std::string limit = i < limits_.size() ? absl::StrCat(limits_[i]) : "+Inf";
     page += str(name, "_bucket{", labels, comma, "le=\"", limit, "\"} ", total, "\n");
   }
-  char sum[40];
-  std::snprintf(sum, sizeof sum, "%.17g", sum_.load(std::memory_order_relaxed));
+  const std::string sum = absl::StrFormat("%.17g", sum_.load(std::memory_order_relaxed));
   const std::string braces = labels.empty() ? "" : "{" + labels + "}";
   page += str(name, "_sum", braces, " ", sum, "\n", name, "_count", braces, " ", total, "\n");
 }

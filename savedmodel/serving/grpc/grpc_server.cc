@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/grpc/grpc_server.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -66,7 +67,7 @@ int64_t deadline_of(const grpc::ServerContext& context, int64_t now, int64_t tim
 }
 
 std::string tcp_address(const std::string& address, int port) {
-  const bool v6 = address.find(':') != std::string::npos;
+  const bool v6 = absl::StrContains(address, ':');
   return str(v6 ? "[" : "", address, v6 ? "]:" : ":", port);
 }
 

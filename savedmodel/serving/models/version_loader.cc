@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/version_loader.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -89,9 +90,8 @@ void load_version(VersionLoad& load, const RepositoryOptions& options,
     load.code = code_of_load_error();
     const std::string reason = relative_to(load.base_path, current_error().message);
     const std::string name = std::filesystem::path(load.folder).filename().string() + "/" + file;
-    load.message = reason.find(name) == std::string::npos && !file.empty()
-                       ? one_line(name + ": " + reason)
-                       : reason;
+    load.message =
+        !absl::StrContains(reason, name) && !file.empty() ? one_line(name + ": " + reason) : reason;
     const FolderState after = state_of_folder(load.folder);
     load.young =
         std::abs(after.youngest_seconds) < kYoungSeconds || after.fingerprint != before.fingerprint;

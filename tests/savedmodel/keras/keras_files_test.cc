@@ -1,5 +1,6 @@
 // Tests files written by Keras, with inputs and Keras's predictions. A few files are in the
 // repository; more files are read from the folders of $KEEL_KERAS_DIRS (separated by ':').
+#include <absl/strings/str_split.h>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -40,8 +41,9 @@ std::vector<fs::path> folders() {
       out.push_back(root / "../shared" / name);
     }
   } else {
-    std::stringstream list(given);
-    for (std::string each; std::getline(list, each, ':');) out.emplace_back(each);
+    for (const absl::string_view each : absl::StrSplit(given, ':')) {
+      out.emplace_back(std::string(each));
+    }
   }
   std::erase_if(out, [](const fs::path& folder) { return !fs::is_directory(folder); });
   return out;

@@ -1,6 +1,7 @@
 // Tests save_weights and load_weights: files with only weights, in the legacy layout and in Keras
 // 3's layout.
 // Tests savedmodel/keras/internal/keras_weights_h5.cc.
+#include <absl/strings/match.h>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -355,8 +356,8 @@ TEST(KerasWeightsTest, FeatureCrossOfKerasRsAndOfEarlierReleasesIsRead) {
     {
       Hdf5Writer file(folder / "a.weights.h5");
       const std::string path = vars;
-      const std::string owner = path.substr(0, path.find("/dense")) +
-                                (path.find("/dense") == std::string::npos ? "" : "/vars");
+      const std::string owner =
+          path.substr(0, path.find("/dense")) + (absl::StrContains(path, "/dense") ? "/vars" : "");
       file.create_group(owner);
       file.write_attribute(owner, "name", "cross", Hdf5Writer::Charset::kUtf8);
       file.write(str(vars, "/0"), identity);

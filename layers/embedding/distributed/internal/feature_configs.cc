@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/distributed/internal/feature_configs.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -26,7 +27,7 @@ struct FeatureFields {
 };
 
 void check_table(const std::string& caller, const TableConfig& table) {
-  if (table.name.empty() || table.name.find('/') != std::string::npos) {
+  if (table.name.empty() || absl::StrContains(table.name, '/')) {
     throw ValueError(caller, ": the name of a table must not be empty or contain '/', received '",
                      table.name, "'");
   }

@@ -1,7 +1,7 @@
 #include <keel/layers/embedding/mid_level/internal/core_of_device.h>
 
+#include <absl/strings/match.h>
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -21,11 +21,6 @@ int number(const std::string& device, const std::string& digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
   if (error != std::errc() || end != digits.data() + digits.size() || out < 0) refuse(device, "");
   return out;
-}
-
-std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
 }
 
 // Splits "/key:value/..." into its parts. An older form of the device part is "/tpu:2".
@@ -57,7 +52,7 @@ int core_of_device(const std::string& device, const CoresOfHosts& cores) {
   const auto kind = parts.find("device");
   if (kind == parts.end()) refuse(device, "");
   const size_t colon = kind->second.find(':');
-  if (colon == std::string::npos || upper(kind->second.substr(0, colon)) != "TPU") {
+  if (colon == std::string::npos || !absl::EqualsIgnoreCase(kind->second.substr(0, colon), "TPU")) {
     refuse(device, ", which is not a TPU");
   }
   const int core = number(device, kind->second.substr(colon + 1));

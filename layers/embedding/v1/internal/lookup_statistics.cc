@@ -1,8 +1,7 @@
 #include <keel/layers/embedding/v1/internal/lookup_statistics.h>
 
+#include <absl/strings/str_format.h>
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <numeric>
 
@@ -134,10 +133,7 @@ std::string profile_file_name(const ProfileKey& key) {
   hash.add(static_cast<int64_t>(key.sharding_strategy.size()));
   hash.add(key.sharding_strategy);
   hash.add(key.task_count);
-  std::array<char, 17> digits;
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(hash.value()));
-  return std::string(digits.data()) + kSuffix;
+  return absl::StrFormat("%016x", hash.value()) + kSuffix;
 }
 
 double TableProfile::mean_ids_per_example() const {
