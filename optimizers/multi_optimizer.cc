@@ -1,14 +1,15 @@
 #include <keel/optimizers/multi_optimizer.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <stdexcept>
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/internal/regular_expression.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/config/registry.h>
 #include <keel/framework/update_rule.h>
 #include <keel/optimizers/loss_scale.h>
@@ -170,7 +171,7 @@ void MultiOptimizer::apply_gradients(const std::vector<Gradient>& gradients,
     if (of_each[o].empty() || std::ranges::any_of(gradients_of_each[o], present)) continue;
     throw ValueError(caller, ": none of the variables of '", optimizers_[o]->name(),
                      "' has a gradient; check that the loss depends on them: ",
-                     joined(of_each[o], &Variable::path));
+                     absl::StrJoin(std::views::transform(of_each[o], &Variable::path), ", "));
   }
   // Replicas call every optimizer, so that lists that do not agree are found.
   for (size_t o = 0; o < optimizers_.size(); ++o) {

@@ -1,11 +1,12 @@
 #include <keel/savedmodel/c_api.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <ranges>
 
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/savedmodel/internal/c_tensors.h>
 #include <keel/savedmodel/keras/signature.h>
@@ -103,7 +104,7 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
       if (s.name == wanted) return s;
     }
     throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ",
-                     keel::joined(served, &Served::name));
+                     absl::StrJoin(std::views::transform(served, &Served::name), ", "));
   }
 
   const Served& for_examples(const char* caller) const {
@@ -141,7 +142,8 @@ const NamedSpec& spec_named(const char* caller, const Served& served, const char
     if (input.name == name) return input;
   }
   throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "'; it has {",
-                   keel::joined(served.inputs, &NamedSpec::name), "}");
+                   absl::StrJoin(std::views::transform(served.inputs, &NamedSpec::name), ", "),
+                   "}");
 }
 
 Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,

@@ -1,10 +1,10 @@
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <numeric>
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
-#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -178,7 +178,7 @@ std::vector<int> normalized_permutation(const Shape& x, std::span<const int> per
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all) {
     throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {",
-                     joined(permutation, [](int axis) { return std::to_string(axis); }), "}");
+                     absl::StrJoin(permutation, ", "), "}");
   }
   return out;
 }

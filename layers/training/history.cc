@@ -1,3 +1,4 @@
+#include <absl/strings/str_join.h>
 #include <cmath>
 #include <limits>
 
@@ -33,7 +34,8 @@ void History::append(int64_t epoch, const Logs& logs) {
 const std::vector<double>& History::operator[](const std::string& name) const {
   const auto it = values_.find(name);
   if (it != values_.end()) return it->second;
-  throw ValueError("History: no values are named '", name, "'; the names are: ", joined(names()));
+  throw ValueError("History: no values are named '", name,
+                   "'; the names are: ", absl::StrJoin(names(), ", "));
 }
 
 std::vector<std::string> History::names() const {

@@ -1,9 +1,9 @@
 #include <keel/layers/training/model.h>
 
+#include <absl/strings/str_join.h>
 #include <memory>
 #include <utility>
 
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/training/compile/internal/compile_config.h>
 #include <keel/layers/training/internal/fit_loop.h>
 #include <keel/layers/training/internal/predict_step.h>
@@ -85,7 +85,9 @@ LayerHandle<Layer> Model::get_layer(const std::string& name) const {
     if (layer->name() == name) return layer;
   }
   throw ValueError("Model.get_layer: no layer is named '", name, "'; the layers of the model are: ",
-                   joined(layers(), [](const auto& layer) { return layer->name(); }));
+                   absl::StrJoin(layers(), ", ", [](std::string* out, const auto& layer) {
+                     *out += layer->name();
+                   }));
 }
 
 LayerHandle<Layer> Model::get_layer(int64_t index) const {

@@ -1,11 +1,11 @@
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include <keel/framework/base/internal/atomic_file.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/visualization/internal/plot_axis.h>
 #include <keel/layers/visualization/internal/xml_text.h>
 #include <keel/layers/visualization/visualization.h>
@@ -55,7 +55,7 @@ std::vector<std::string> panel_names(const History& history, const HistoryPlotOp
   for (const std::string& name : options.names) {
     if (std::ranges::find(all, name) != all.end()) continue;
     throw ValueError("plot_history: no values are named '", name,
-                     "'; the names are: ", joined(all));
+                     "'; the names are: ", absl::StrJoin(all, ", "));
   }
   return options.names.empty() ? all : options.names;
 }

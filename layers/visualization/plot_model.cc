@@ -1,3 +1,4 @@
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -8,7 +9,6 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/internal/atomic_file.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/visualization/internal/shape_text.h>
@@ -21,7 +21,8 @@ namespace {
 constexpr char kCaller[] = "plot_model";
 
 std::string dtype_text(const Specs& specs) {
-  return joined(flatten(specs), [](const TensorSpec& spec) { return str(spec.dtype); });
+  return absl::StrJoin(flatten(specs), ", ",
+                       [](std::string* out, const TensorSpec& spec) { *out += str(spec.dtype); });
 }
 
 // Unwraps a list of one: ops list their operands and results even if there is only one.

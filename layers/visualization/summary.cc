@@ -1,11 +1,11 @@
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <array>
 #include <iostream>
 #include <map>
 #include <optional>
 
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/update_rule.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
@@ -113,7 +113,7 @@ class Calls {
         for (const std::string& source : sources(*node)) all.push_back(source);
       }
     }
-    return all.empty() ? "-" : joined(all);
+    return all.empty() ? "-" : absl::StrJoin(all, ", ");
   }
 
  private:

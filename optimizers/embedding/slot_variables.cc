@@ -1,6 +1,6 @@
+#include <absl/strings/str_join.h>
 #include <algorithm>
 
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
@@ -17,8 +17,9 @@ void check_created(const SlotVariables& made, const TableVariable& table,
   const bool all =
       std::ranges::all_of(names, [&](const auto& name) { return made.contains(name); });
   if (!all || made.size() != names.size()) {
-    throw ValueError("slot_variable_creation_fn: must return the slots [", joined(names),
-                     "] for table '", table.name, "', received [", joined(received), "]");
+    throw ValueError("slot_variable_creation_fn: must return the slots [",
+                     absl::StrJoin(names, ", "), "] for table '", table.name, "', received [",
+                     absl::StrJoin(received, ", "), "]");
   }
   for (const Slot& slot : slots) {
     const auto* tensor = std::get_if<Tensor>(&made.at(slot.name));

@@ -1,7 +1,9 @@
 #include <keel/optimizers/internal/step_runner.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <exception>
+#include <ranges>
 #include <utility>
 
 #include <keel/autodiff/internal/variable_snapshot.h>
@@ -11,7 +13,6 @@
 #include <keel/distribute/internal/collective_error.h>
 #include <keel/distribute/internal/placement.h>
 #include <keel/distribute/strategy.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
 #include <keel/framework/update_rule.h>
@@ -46,7 +47,7 @@ void check_any_gradient(const std::string& caller, const std::vector<GradientKin
   if (any_gradient(forms)) return;
   throw ValueError(
       caller, ": none of these variables has a gradient; check that the loss depends on them: ",
-      joined(variables, &Variable::path));
+      absl::StrJoin(std::views::transform(variables, &Variable::path), ", "));
 }
 
 // The variables of a call, grouped by what the step does to them. Virtual variables are omitted;

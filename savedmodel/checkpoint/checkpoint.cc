@@ -1,5 +1,6 @@
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -7,7 +8,6 @@
 
 #include <keel/autodiff/internal/variable_storage.h>
 #include <keel/distribute/internal/run_collectively.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/framework/update_rule.h>
 #include <keel/layers/embedding/tables/internal/tracked_tables.h>
 #include <keel/layers/internal/layer_state.h>
@@ -320,10 +320,11 @@ void replace_table(const Entry& entry) {
 
 void RestoreStatus::assert_consumed() const {
   if (missing.empty() && unused.empty() && initialized.empty()) return;
-  throw ValueError("RestoreStatus.assert_consumed: ", path, " has no value for [", joined(missing),
-                   "] and has unused values [", joined(unused), "]",
+  throw ValueError("RestoreStatus.assert_consumed: ", path, " has no value for [",
+                   absl::StrJoin(missing, ", "), "] and has unused values [",
+                   absl::StrJoin(unused, ", "), "]",
                    initialized.empty() ? "" : "; initialized because their number differs: ",
-                   joined(initialized));
+                   absl::StrJoin(initialized, ", "));
 }
 
 Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
@@ -394,7 +395,8 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
   }
   if (!missing_weights.empty() && !options.allow_missing_weights) {
     throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
-                     joined(missing_weights), "; set allow_missing_weights to keep their values");
+                     absl::StrJoin(missing_weights, ", "),
+                     "; set allow_missing_weights to keep their values");
   }
   // Tables with dynamic ids are checked before anything changes.
   for (const Entry* entry : assignments) {

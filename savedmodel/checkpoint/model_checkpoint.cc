@@ -1,4 +1,5 @@
 #include <absl/strings/match.h>
+#include <absl/strings/str_join.h>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -7,7 +8,6 @@
 #include <ranges>
 
 #include <keel/distribute/internal/run_collectively.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/callbacks/internal/monitor.h>
 #include <keel/savedmodel/checkpoint/saving_callbacks.h>
 #include <keel/savedmodel/saved_model.h>
@@ -71,9 +71,9 @@ std::string replaced(const std::string& field, const Logs& values) {
   const std::string name = field.substr(0, colon);
   const auto it = values.find(name);
   if (it == values.end()) {
-    throw ValueError(
-        "ModelCheckpoint: '", name,
-        "' in the filepath is not in the logs; they have: ", joined(std::views::keys(values)));
+    throw ValueError("ModelCheckpoint: '", name,
+                     "' in the filepath is not in the logs; they have: ",
+                     absl::StrJoin(std::views::keys(values), ", "));
   }
   if (colon != std::string::npos) {
     return formatted(it->second, parse_format(field.substr(colon + 1)));

@@ -1,12 +1,12 @@
 #include <keel/savedmodel/keras/signature.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <optional>
 #include <ranges>
 #include <set>
 
 #include <keel/distribute/strategy.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
@@ -168,8 +168,9 @@ struct Signature::Plan {
   }
 
   [[noreturn]] void throw_name_mismatch(const Tensors& dict) const {
-    throw ValueError(kCaller, ": requires the inputs {", joined(std::views::keys(inputs)),
-                     "}, received ", dict.structure());
+    throw ValueError(kCaller, ": requires the inputs {",
+                     absl::StrJoin(std::views::keys(inputs), ", "), "}, received ",
+                     dict.structure());
   }
 
   Tensors structured(const std::vector<TensorLike>& values) const {

@@ -1,6 +1,7 @@
 // keel inspect: prints the contents of a file.
 #include <absl/strings/match.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -56,9 +57,10 @@ void print_values(const char* title, const std::vector<StoredValue>& values) {
 
 std::string spec_text(const std::map<std::string, TensorSpec>& specs) {
   constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
-  return joined(specs, [&](const auto& entry) {
+  return absl::StrJoin(specs, ", ", [&](std::string* out, const auto& entry) {
     const auto& [name, spec] = entry;
-    return str(name, ": ", kLayouts[static_cast<size_t>(spec.layout)], spec.dtype, ' ', spec.shape);
+    *out +=
+        str(name, ": ", kLayouts[static_cast<size_t>(spec.layout)], spec.dtype, ' ', spec.shape);
   });
 }
 
@@ -168,7 +170,8 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
     }
     if (names.size() == 1) return *found;
     if (!names.empty()) {
-      throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ", joined(names));
+      throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ",
+                       absl::StrJoin(names, ", "));
     }
   }
   throw ValueError(path, ": the file has no weight '", name,

@@ -1,4 +1,5 @@
 // keel predict: computes a model's predictions for the inputs in files.
+#include <absl/strings/str_join.h>
 #include <iostream>
 #include <ranges>
 
@@ -67,7 +68,7 @@ std::pair<std::string, Signature> chosen_signature(const PredictFlags& flags,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(flags.inputs) == InputKind::kRecords;
   const std::optional<std::string> requested = flags.signature;
-  const std::string names = joined(std::views::keys(all));
+  const std::string names = absl::StrJoin(std::views::keys(all), ", ");
   std::vector<std::string> fitting;
   for (const auto& [name, signature] : all) {
     const bool fits = requested ? name == *requested

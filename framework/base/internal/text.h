@@ -1,8 +1,7 @@
-// Converts between numbers and text, and joins texts.
+// Converts between numbers and text.
 #pragma once
 
 #include <charconv>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,20 +24,6 @@ template <class T>
 std::string number_text(T value) {
   char text[64];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
-// Returns the texts of the items, separated by ", ". `text_of` is called with an item and returns
-// its text; it may be a pointer to a member.
-template <class Range, class TextOf = std::identity>
-std::string joined(Range&& items, TextOf text_of = {}) {
-  std::string out;
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out += ", ";
-    out += std::invoke(text_of, item);
-    first = false;
-  }
-  return out;
 }
 
 }  // namespace keel

@@ -1,5 +1,6 @@
 #include <keel/layers/callbacks/internal/monitor.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -7,7 +8,6 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
-#include <keel/framework/base/internal/text.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/training/model.h>
 
@@ -78,7 +78,7 @@ std::optional<double> Monitor::value(const Logs& logs, const CallbackParams& par
     return {};
   }
   throw ValueError(caller_, ": the logs have no value named '", name_,
-                   "'; they have: ", joined(std::views::keys(logs)));
+                   "'; they have: ", absl::StrJoin(std::views::keys(logs), ", "));
 }
 
 bool Monitor::is_better(double value, double than) const {

@@ -1,8 +1,7 @@
 #include <keel/layers/training/compile/step_data.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
-
-#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 
@@ -48,8 +47,8 @@ std::vector<Tensor> match_outputs(const Tensors& given_tensors, const Tensors& o
   if (!given(given_tensors)) return out;
   const auto refuse = [&] {
     throw ValueError(caller, ": the ", what, " must have the structure of the model's outputs, ",
-                     outputs.structure(), ", or be a dict with the output names ", joined(names),
-                     "; received ", given_tensors.structure());
+                     outputs.structure(), ", or be a dict with the output names ",
+                     absl::StrJoin(names, ", "), "; received ", given_tensors.structure());
   };
   if (!given_tensors.is_dict()) {
     const std::vector<TensorLike> leaves = flatten(given_tensors);

@@ -1,23 +1,26 @@
 #include <keel/layers/visualization/internal/shape_text.h>
 
-#include <keel/framework/base/internal/text.h>
+#include <absl/strings/str_join.h>
 
 namespace keel {
 
 std::string shape_text(const Shape& shape) {
-  const auto text = [](int64_t dim) { return dim == kUnknown ? "None" : std::to_string(dim); };
-  return "(" + joined(shape.dims(), text) + (shape.rank() == 1 ? ",)" : ")");
+  const auto append = [](std::string* out, int64_t dim) {
+    *out += dim == kUnknown ? "None" : std::to_string(dim);
+  };
+  return "(" + absl::StrJoin(shape.dims(), ", ", append) + (shape.rank() == 1 ? ",)" : ")");
 }
 
 std::string shape_text(const Specs& specs) {
   if (specs.is_leaf()) return shape_text(specs.leaf().shape);
   if (specs.is_dict()) {
-    const auto text = [](const auto& entry) {
-      return entry.first + ": " + shape_text(entry.second);
+    const auto append = [](std::string* out, const auto& entry) {
+      *out += entry.first + ": " + shape_text(entry.second);
     };
-    return "{" + joined(specs.entries(), text) + "}";
+    return "{" + absl::StrJoin(specs.entries(), ", ", append) + "}";
   }
-  return "[" + joined(specs.items(), [](const Specs& child) { return shape_text(child); }) + "]";
+  const auto append = [](std::string* out, const Specs& child) { *out += shape_text(child); };
+  return "[" + absl::StrJoin(specs.items(), ", ", append) + "]";
 }
 
 }  // namespace keel

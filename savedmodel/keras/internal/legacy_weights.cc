@@ -1,10 +1,10 @@
 #include <keel/savedmodel/keras/internal/legacy_weights.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include <keel/framework/base/internal/text.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/legacy_arrays.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
@@ -190,7 +190,8 @@ class Matcher {
       for (const LayerWeights& layer : layers) needed.push_back(layer.layer);
       for (const StoredLayer& layer : stored) found.push_back(layer.layer);
       throw ValueError(file_.path(), ": the model has ", needed.size(), " layers with weights (",
-                       joined(needed), "), the file has ", found.size(), " (", joined(found),
+                       absl::StrJoin(needed, ", "), "), the file has ", found.size(), " (",
+                       absl::StrJoin(found, ", "),
                        "); load a file of the same architecture, or load by name");
     }
     for (size_t i = 0; i < layers.size(); ++i) match(layers[i], stored[i]);
@@ -220,7 +221,7 @@ class Matcher {
     for (const StoredLayer& layer : stored) found.push_back(layer.layer);
     throw ValueError(file_.path(),
                      ": no layer of the model has the name of a layer in the file, which ", "has ",
-                     joined(found), "; load by order, without by_name");
+                     absl::StrJoin(found, ", "), "; load by order, without by_name");
   }
 
   // Takes the tables for unbounded ids, which are the last datasets of the layer. Returns false if
@@ -256,8 +257,8 @@ class Matcher {
       std::vector<std::string> names;
       for (const NamedWeight& weight : layer.weights) names.push_back(weight.name);
       return mismatch("layer '", layer.layer, "' requires ", names.size(), " weights (",
-                      joined(names), "); the file has ", stored.names.size(), " under '",
-                      stored.layer, "' (", joined(stored.names), ")");
+                      absl::StrJoin(names, ", "), "); the file has ", stored.names.size(),
+                      " under '", stored.layer, "' (", absl::StrJoin(stored.names, ", "), ")");
     }
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const StateEntry& entry = layer.weights[i].entry;

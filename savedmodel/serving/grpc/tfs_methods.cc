@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/grpc/tfs_methods.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <vector>
 
@@ -62,9 +63,7 @@ const ServedSignature& find_signature(const ModelVersion& version, const std::st
 
 std::string listed(std::vector<std::string> names) {
   std::ranges::sort(names);
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return "{" + out + "}";
+  return "{" + absl::StrJoin(names, ", ") + "}";
 }
 
 void read_inputs(const rpc::PredictRequest& request, const ServedSignature& signature,

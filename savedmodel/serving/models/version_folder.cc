@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/version_folder.h>
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -73,9 +74,7 @@ std::string model_file_in(const std::string& folder) {
     throw IoError("folder ", number, " has no model file; it needs model.keras, model.h5 or ",
                   "model.hdf5");
   }
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-  throw IoError("folder ", number, " has several model files: ", all);
+  throw IoError("folder ", number, " has several model files: ", absl::StrJoin(names, ", "));
 }
 
 FolderState state_of_folder(const std::string& folder) {

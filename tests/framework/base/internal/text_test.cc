@@ -2,9 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -26,17 +23,6 @@ TEST(TextTest, ParsesTheWholeText) {
   for (const char* text : {"", "7x", " 7", "0x10", "9999999999999999999999"}) {
     EXPECT_FALSE(parse_number<int64_t>(text)) << text;
   }
-}
-
-TEST(TextTest, JoinsTheTextsOfItems) {
-  using Texts = std::vector<std::string>;
-  EXPECT_EQ(joined(Texts{}), "");
-  EXPECT_EQ(joined(Texts{"a"}), "a");
-  EXPECT_EQ(joined(Texts{"", "b", ""}), ", b, ");
-  EXPECT_EQ(joined(std::vector<int>{1, -2}, [](int n) { return std::to_string(n); }), "1, -2");
-  EXPECT_EQ(joined(std::vector<std::pair<std::string, int>>{{"x", 1}, {"y", 2}},
-                   &std::pair<std::string, int>::first),
-            "x, y");
 }
 
 }  // namespace
