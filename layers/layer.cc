@@ -1,7 +1,9 @@
 #include <keel/layers/layer.h>
 
+#include <absl/cleanup/cleanup.h>
 #include <absl/strings/match.h>
 #include <algorithm>
+#include <utility>
 
 #include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
@@ -18,19 +20,6 @@ namespace {
 // The `training` value that layers called inside another layer inherit; empty outside of any call.
 thread_local std::optional<bool> inherited_training;
 
-class TrainingScope {
- public:
-  explicit TrainingScope(bool training) : previous_(inherited_training) {
-    inherited_training = training;
-  }
-  ~TrainingScope() { inherited_training = previous_; }
-  TrainingScope(const TrainingScope&) = delete;
-  TrainingScope& operator=(const TrainingScope&) = delete;
-
- private:
-  const std::optional<bool> previous_;
-};
-
 // The losses passed to add_loss() on this thread since the last outermost call, each with the
 // layer's number.
 struct AddedLosses {
@@ -38,14 +27,6 @@ struct AddedLosses {
   std::vector<std::pair<uint64_t, Tensor>> all;
 };
 thread_local AddedLosses added_losses;
-
-class LossScope {
- public:
-  LossScope() { ++added_losses.depth; }
-  ~LossScope() { --added_losses.depth; }
-  LossScope(const LossScope&) = delete;
-  LossScope& operator=(const LossScope&) = delete;
-};
 
 uint64_t next_number() {
   static std::atomic<uint64_t> counter = 1;
@@ -153,7 +134,9 @@ void Layer::build_once(const Specs& inputs) {
 Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   build_once(specs_of(inputs));
   const bool training = options.training.value_or(inherited_training.value_or(false));
-  const TrainingScope scope(training);
+  const absl::Cleanup restore = [before = std::exchange(inherited_training, training)] {
+    inherited_training = before;
+  };
   if (added_losses.depth == 0 && !added_losses.all.empty()) {
     // An outermost call discards the losses of this layer's previous call. Losses of other models
     // on this thread are kept.
@@ -163,7 +146,8 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
       return std::ranges::find(numbers, added.first) != numbers.end();
     });
   }
-  const LossScope losses;
+  ++added_losses.depth;
+  const absl::Cleanup leave = [] { --added_losses.depth; };
   if (!any_symbolic(inputs)) return call_with_masks(inputs, {.training = training});
   Tensors outputs;
   {

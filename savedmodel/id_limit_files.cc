@@ -1,9 +1,10 @@
 #include <keel/savedmodel/id_limit_files.h>
 
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -201,8 +202,7 @@ std::string write_id_limits(const std::string& folder,
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw IoError(folder, ": the folder cannot be created: ", error.message());
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  int64_t time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  int64_t time = absl::ToUnixNanos(absl::Now());
   const auto path_at = [&] {
     return (fs::path(folder) / str(kPrefix, options.process, "_", time, ".", options.format))
         .string();

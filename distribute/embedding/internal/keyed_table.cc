@@ -1,5 +1,6 @@
 #include <keel/distribute/embedding/internal/keyed_table.h>
 
+#include <absl/cleanup/cleanup.h>
 #include <algorithm>
 #include <cmath>
 #include <unistd.h>
@@ -116,12 +117,8 @@ void KeyedTable::check_not_in_callback(const char* caller) const {
 }
 
 void KeyedTable::call_back(const EvictedRows& rows) {
-  struct Guard {
-    bool& flag;
-    explicit Guard(bool& of) : flag(of) { flag = true; }
-    ~Guard() { flag = false; }
-  };
-  const Guard guard(in_callback_);
+  in_callback_ = true;
+  const absl::Cleanup leave = [this] { in_callback_ = false; };
   for (const EvictionCallback& callback : callbacks_) callback(rows);
 }
 

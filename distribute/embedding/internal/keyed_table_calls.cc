@@ -1,4 +1,5 @@
 // The calls between steps of a KeyedTable.
+#include <absl/cleanup/cleanup.h>
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -274,16 +275,11 @@ void KeyedTableOf<Key>::erase(const Tensor& keys) {
   filter_.pending().forget_removed();
   refresh_size();
   version_ = next_version();
-  const auto overwrite = [&] {
+  // Callbacks read the rows, so they are overwritten afterwards, even if a callback throws.
+  const absl::Cleanup overwrite = [&] {
     for (const uint32_t position : positions) shard_->clear(first_key_row() + position);
   };
-  try {
-    report_removed();
-  } catch (...) {
-    overwrite();
-    throw;
-  }
-  overwrite();
+  report_removed();
 }
 
 template <class Key>

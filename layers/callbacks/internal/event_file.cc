@@ -1,9 +1,10 @@
 #include <keel/layers/callbacks/internal/event_file.h>
 
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <system_error>
@@ -18,11 +19,6 @@ namespace keel {
 namespace {
 
 constexpr const char* kFileVersion = "brain.Event:2";
-
-double seconds_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
 
 std::string host_name() {
   std::array<char, 256> name = {};
@@ -40,7 +36,7 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
   if (error) {
     throw IoError("TensorBoard: cannot create the folder ", folder.string(), ": ", error.message());
   }
-  return folder / str("events.out.tfevents.", static_cast<int64_t>(seconds_now()), ".", host_name(),
+  return folder / str("events.out.tfevents.", absl::ToUnixSeconds(absl::Now()), ".", host_name(),
                       ".", ::getpid(), ".", count++);
 }
 
@@ -107,7 +103,7 @@ void write(const proto::Event& event, data::TFRecordWriter& to) {
 
 proto::Event event_at(int64_t step) {
   proto::Event out;
-  out.set_wall_time(seconds_now());
+  out.set_wall_time(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   out.set_step(step);
   return out;
 }

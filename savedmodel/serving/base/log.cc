@@ -1,9 +1,10 @@
 #include <keel/savedmodel/serving/base/log.h>
 
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <map>
 #include <mutex>
 #include <poll.h>
@@ -36,16 +37,7 @@ LogState& log_state() {
 }
 
 std::string time_text() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const auto seconds = static_cast<std::time_t>(millis / 1000);
-  std::tm parts = {};
-  gmtime_r(&seconds, &parts);
-  char text[40];
-  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::string out(text, size);
-  const std::string fraction = std::to_string(1000 + millis % 1000);
-  return out + "." + fraction.substr(1) + "Z ";
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone());
 }
 
 // Lines up to PIPE_BUF bytes are written to a pipe as a whole, and a pipe that is ready takes one.

@@ -1,9 +1,10 @@
 #include <keel/savedmodel/serving/models/version_folder.h>
 
 #include <absl/strings/str_join.h>
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <sys/stat.h>
 
@@ -81,16 +82,14 @@ FolderState state_of_folder(const std::string& folder) {
   FolderState out = {.youngest_seconds = 1e9};
   std::vector<std::string> lines;
   std::error_code error;
-  const auto now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const absl::Time now = absl::Now();
   fs::recursive_directory_iterator entries(folder, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
     if (entries.depth() > 0) entries.disable_recursion_pending();
     struct stat status = {};
     if (stat(entries->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const double changed = static_cast<double>(status.st_mtim.tv_sec) +
-                           1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
-    out.youngest_seconds = std::min(out.youngest_seconds, now - changed);
+    const absl::Duration age = now - absl::TimeFromTimespec(status.st_mtim);
+    out.youngest_seconds = std::min(out.youngest_seconds, absl::ToDoubleSeconds(age));
     lines.push_back(str(entries->path().string(), ' ', status.st_size, ' ', status.st_mtim.tv_sec,
                         '.', status.st_mtim.tv_nsec, ' ', status.st_ino));
   }
