@@ -1,5 +1,6 @@
 #include <keel/autodiff/operation.h>
 
+#include <absl/container/inlined_vector.h>
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
@@ -33,7 +34,7 @@ Tensors Op::replay(const Tensors& inputs, const CallOptions&) {
 }
 
 std::vector<Tensor> dispatch(std::shared_ptr<const Op> op, std::vector<Tensor> inputs) {
-  std::vector<TensorSpec> specs;
+  absl::InlinedVector<TensorSpec, 4> specs;
   specs.reserve(inputs.size());
   for (const Tensor& t : inputs) specs.push_back(t.spec());
   std::vector<TensorSpec> output_specs = op->infer(specs);

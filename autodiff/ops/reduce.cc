@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include <absl/container/inlined_vector.h>
+
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
@@ -17,8 +19,11 @@ using ops::internal::kGrain;
 
 // ---- Axes.
 
-std::vector<bool> reduced_axes(const char* caller, const Shape& x, const std::vector<int>& axes) {
-  std::vector<bool> reduced(x.rank(), axes.empty());
+// Whether each axis is reduced. A shape has few axes, so these vectors need no memory of their own.
+using AxisFlags = absl::InlinedVector<bool, Shape::kMaxRank>;
+
+AxisFlags reduced_axes(const char* caller, const Shape& x, const std::vector<int>& axes) {
+  AxisFlags reduced(x.rank(), axes.empty());
   for (int axis : axes) {
     if (axis < -x.rank() || axis >= x.rank()) {
       throw ValueError(caller, ": axis ", axis, " is out of range for shape ", x,
@@ -33,8 +38,8 @@ std::vector<bool> reduced_axes(const char* caller, const Shape& x, const std::ve
   return reduced;
 }
 
-Shape reduced_shape(const Shape& x, const std::vector<bool>& reduced, bool keepdims) {
-  std::vector<int64_t> dims;
+Shape reduced_shape(const Shape& x, const AxisFlags& reduced, bool keepdims) {
+  absl::InlinedVector<int64_t, Shape::kMaxRank> dims;
   for (int i = 0; i < x.rank(); ++i) {
     if (!reduced[i]) dims.push_back(x[i]);
     if (reduced[i] && keepdims) dims.push_back(1);
@@ -49,7 +54,7 @@ struct Layers {
 };
 
 // Returns x in this form, transposed if its axes do not have the order outer, reduced, inner.
-Layers layers_of(const Tensor& x, const std::vector<bool>& reduced) {
+Layers layers_of(const Tensor& x, const AxisFlags& reduced) {
   enum { kOuter, kReduced, kInner, kOther } stage = kOuter;
   Layers out = {.x = x};
   for (int i = 0; i < x.rank() && stage != kOther; ++i) {
@@ -63,7 +68,7 @@ Layers layers_of(const Tensor& x, const std::vector<bool>& reduced) {
     }
   }
   if (stage != kOther) return out;
-  std::vector<int> order(x.rank());
+  absl::InlinedVector<int, Shape::kMaxRank> order(x.rank());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_partition(order, [&](int axis) { return !reduced[axis]; });
   out = {.x = ops::internal::transposed(x, order)};
@@ -215,7 +220,7 @@ void reduce_middle(const Loops& loops, const Layers& layers, double divisor, voi
                });
 }
 
-void reduce(const Loops& loops, const Tensor& x, const std::vector<bool>& reduced, Tensor& y,
+void reduce(const Loops& loops, const Tensor& x, const AxisFlags& reduced, Tensor& y,
             double divisor = 1) {
   if (y.size() == 0) return;
   const Layers layers = layers_of(x, reduced);
@@ -241,11 +246,11 @@ class Reduction : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const final {
     check(in[0]);
-    const std::vector<bool> reduced = reduced_axes(caller_, in[0].shape, axes_);
+    const AxisFlags reduced = reduced_axes(caller_, in[0].shape, axes_);
     return {{.shape = reduced_shape(in[0].shape, reduced, keepdims_), .dtype = in[0].dtype}};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const final {
-    const std::vector<bool> reduced = reduced_axes(caller_, in[0].shape(), axes_);
+    const AxisFlags reduced = reduced_axes(caller_, in[0].shape(), axes_);
     Tensor y =
         Tensor::uninitialized(reduced_shape(in[0].shape(), reduced, keepdims_), in[0].dtype());
     run(in[0], reduced, y);
@@ -265,7 +270,7 @@ class Reduction : public Op {
 
  private:
   virtual void check(const TensorSpec& x) const { ops::internal::check_numeric(caller_, x); }
-  virtual void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const = 0;
+  virtual void run(const Tensor& x, const AxisFlags& reduced, Tensor& y) const = 0;
 };
 
 class ReduceSum final : public Reduction {
@@ -280,7 +285,7 @@ class ReduceSum final : public Reduction {
   Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
 
  private:
-  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+  void run(const Tensor& x, const AxisFlags& reduced, Tensor& y) const override {
     reduce(loops_of<Sum>(x.dtype(), caller_), x, reduced, y);
   }
 };
@@ -302,7 +307,7 @@ class Mean final : public Reduction {
     return results == 0 ? 1 : static_cast<double>(x.size()) / static_cast<double>(results);
   }
   void check(const TensorSpec& x) const override { ops::internal::check_floating(caller_, x); }
-  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+  void run(const Tensor& x, const AxisFlags& reduced, Tensor& y) const override {
     const double n = count(x.shape(), y.size());
     reduce(loops_of<Sum>(x.dtype(), caller_), x, reduced, y, n);
   }
@@ -323,7 +328,7 @@ class Extremum final : public Reduction {
   }
 
  private:
-  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+  void run(const Tensor& x, const AxisFlags& reduced, Tensor& y) const override {
     if (x.size() == 0 && y.size() > 0) {
       throw ValueError(caller_, ": requires at least one element, received shape ", x.shape());
     }
@@ -348,10 +353,10 @@ class ArgMax final : public Op {
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
     const Shape& shape = in[0].shape();
-    std::vector<bool> along(shape.rank());
+    AxisFlags along(shape.rank());
     along[shape.normalize_axis(axis_)] = true;
     const int64_t n = shape[axis_];
-    std::vector<int> order(shape.rank());
+    absl::InlinedVector<int, Shape::kMaxRank> order(shape.rank());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_partition(order, [&](int axis) { return !along[axis]; });
     const Tensor x = ops::internal::transposed(in[0], order);
@@ -384,7 +389,7 @@ class SumTo final : public Op {
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
     const Shape& x = in[0].shape();
     const Shape shape = target(x);
-    std::vector<bool> reduced(x.rank(), true);
+    AxisFlags reduced(x.rank(), true);
     for (int i = 1; i <= shape.rank(); ++i) reduced[x.rank() - i] = shape[-i] != x[-i];
     Tensor y = Tensor::uninitialized(shape, in[0].dtype());
     reduce(loops_of<Sum>(y.dtype(), "sum_to"), in[0], reduced, y);

@@ -1,6 +1,8 @@
+#include <absl/container/inlined_vector.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
@@ -10,6 +12,10 @@ namespace keel {
 namespace {
 
 constexpr Retain kNothing = {.inputs = 0, .outputs = 0};
+
+// A shape has few axes, so these vectors need no memory of their own.
+using Axes = absl::InlinedVector<int, Shape::kMaxRank>;
+using Dims = absl::InlinedVector<int64_t, Shape::kMaxRank>;
 
 // ---- Ops that change the shape but not the bytes. Subclasses compute the shape.
 
@@ -103,7 +109,7 @@ class Squeeze final : public Reshaping {
 // Fills `out` of dimensions `dims` from elements of x that are `strides` apart along each
 // dimension.
 struct StridedCopy {
-  std::vector<int64_t> dims, strides;  // at least two dimensions
+  std::span<const int64_t> dims, strides;  // at least two dimensions
 
   // Returns the position in x of the given slice of out, where a slice spans the last `axes` axes.
   int64_t offset(int64_t slice, int axes) const {
@@ -167,14 +173,14 @@ struct StridedCopy {
   }
 };
 
-std::vector<int> normalized_permutation(const Shape& x, std::span<const int> permutation) {
-  std::vector<int> out;
+Axes normalized_permutation(const Shape& x, std::span<const int> permutation) {
+  Axes out;
   for (int axis : permutation) {
     if (axis >= -x.rank() && axis < x.rank()) out.push_back(axis < 0 ? axis + x.rank() : axis);
   }
-  std::vector<int> sorted = out;
+  Axes sorted = out;
   std::ranges::sort(sorted);
-  std::vector<int> all(x.rank());
+  Axes all(x.rank());
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all) {
     throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {",
@@ -189,7 +195,7 @@ class Transpose final : public Op {
       : Op("Transpose"), permutation_(std::move(permutation)) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    std::vector<int64_t> dims;
+    Dims dims;
     for (int axis : permutation_of(in[0].shape)) dims.push_back(in[0].shape[axis]);
     return {{.shape = Shape(dims), .dtype = in[0].dtype}};
   }
@@ -197,7 +203,7 @@ class Transpose final : public Op {
     return {ops::internal::transposed(in[0], permutation_of(in[0].shape()))};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const std::vector<int> forward = permutation_of(args.input_specs[0].shape);
+    const Axes forward = permutation_of(args.input_specs[0].shape);
     std::vector<int> back(forward.size());
     for (size_t i = 0; i < forward.size(); ++i) back[forward[i]] = static_cast<int>(i);
     return {ops::transpose(args.output_gradients[0].dense(), back)};
@@ -205,9 +211,9 @@ class Transpose final : public Op {
   Retain retain() const override { return kNothing; }
 
  private:
-  std::vector<int> permutation_of(const Shape& x) const {
+  Axes permutation_of(const Shape& x) const {
     if (!permutation_.empty()) return normalized_permutation(x, permutation_);
-    std::vector<int> reversed(x.rank());
+    Axes reversed(x.rank());
     std::iota(reversed.rbegin(), reversed.rend(), 0);
     return reversed;
   }
@@ -494,23 +500,24 @@ namespace ops {
 // Adjacent axes that remain adjacent in the result are copied as one.
 Tensor internal::transposed(const Tensor& x, std::span<const int> permutation) {
   const int rank = x.rank();
-  std::vector<int64_t> strides(rank, 1), shape;
+  Dims strides(rank, 1), shape;
   for (int i = rank - 2; i >= 0; --i) strides[i] = strides[i + 1] * x.dim(i + 1);
-  StridedCopy copy;
+  Dims dims, steps;  // of the copy
   for (int axis : permutation) {
     const int64_t n = x.dim(axis);
     shape.push_back(n);
     if (n == 1) continue;
-    if (!copy.dims.empty() && copy.strides.back() == strides[axis] * n) {
-      copy.dims.back() *= n;
-      copy.strides.back() = strides[axis];
+    if (!dims.empty() && steps.back() == strides[axis] * n) {
+      dims.back() *= n;
+      steps.back() = strides[axis];
     } else {
-      copy.dims.push_back(n);
-      copy.strides.push_back(strides[axis]);
+      dims.push_back(n);
+      steps.push_back(strides[axis]);
     }
   }
-  if (copy.dims.size() <= 1) return x.reshaped(Shape(shape));
+  if (dims.size() <= 1) return x.reshaped(Shape(shape));
   Tensor y = Tensor::uninitialized(Shape(shape), x.dtype());
+  const StridedCopy copy = {.dims = dims, .strides = steps};
   internal::visit_bits(x.dtype(), [&]<class T>(const T&) {
     copy.run(internal::elements<T>(x), internal::mutable_elements<T>(y));
   });
