@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <atomic>
 #include <new>
 #include <unordered_set>
@@ -26,7 +27,7 @@ void visit(const std::shared_ptr<const GraphNode>& node, std::unordered_set<cons
   if (!seen.insert(node.get()).second) return;
   for_each_leaf(node->inputs, [&](const std::string& path, const TensorLike& input) {
     if (!input.is_symbolic()) return;
-    producer_of(input, str("input '", path, "' of ", node->operation->class_name()));
+    producer_of(input, absl::StrCat("input '", path, "' of ", node->operation->class_name()));
   });
   for (const auto& producer : producers_of(node->inputs)) visit(producer, seen, order);
   order.push_back(node);
@@ -113,7 +114,7 @@ std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& o
   std::unordered_set<const GraphNode*> seen;
   std::vector<std::shared_ptr<const GraphNode>> order;
   for_each_leaf(outputs, [&](const std::string& path, const TensorLike& output) {
-    visit(producer_of(output, str("output '", path, "'")), seen, order);
+    visit(producer_of(output, absl::StrCat("output '", path, "'")), seen, order);
   });
   return order;
 }

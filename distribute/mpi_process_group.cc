@@ -1,5 +1,6 @@
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -246,7 +247,7 @@ MpiProcessGroup::~MpiProcessGroup() {
         }
         continue;
       }
-      if (!is_known) std::cerr << str("rank ", rank_, ": ", why_, "\n");
+      if (!is_known) std::cerr << absl::StrCat("rank ", rank_, ": ", why_, "\n");
       is_known = true;
       if (!failed_at) failed_at = Clock::now();
       if (all_ended() || Clock::now() - *failed_at > kErrorGrace) break;
@@ -261,7 +262,7 @@ MpiProcessGroup::~MpiProcessGroup() {
       return;
     }
   } catch (const std::exception& error) {
-    std::cerr << str("rank ", rank_, ": ", error.what(), "\n");
+    std::cerr << absl::StrCat("rank ", rank_, ": ", error.what(), "\n");
   }
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
@@ -366,8 +367,8 @@ void MpiProcessGroup::wait_for(const Transfer& transfer) {
     const std::string late =
         overdue(wait, [&](int p) { return transfer.routes[p].state != Route::kDone; });
     if (!late.empty()) {
-      fail(str("rank ", rank_, " has waited ", timeout_, " s for ", late, " in ", transfer.what,
-               "; set KEEL_PROCESS_TIMEOUT to wait longer"));
+      fail(absl::StrCat("rank ", rank_, " has waited ", timeout_, " s for ", late, " in ",
+                        transfer.what, "; set KEEL_PROCESS_TIMEOUT to wait longer"));
     }
   }
 }
@@ -460,8 +461,9 @@ void MpiProcessGroup::accept_head(int p, Transfer& transfer) {
   Header header;
   std::memcpy(&header, route.head.data(), sizeof(Header));
   if (header.hash != std::hash<std::string_view>()(transfer.what)) {
-    fail(str("rank ", rank_, " is in ", transfer.what, " while rank ", p, " is in ",
-             header.what.data(), "; all processes must make the same calls in the same order"));
+    fail(absl::StrCat("rank ", rank_, " is in ", transfer.what, " while rank ", p, " is in ",
+                      header.what.data(),
+                      "; all processes must make the same calls in the same order"));
   }
   std::byte* const bytes = route.in.resize(header.bytes);
   std::memcpy(bytes, route.head.data(), head_size(header.bytes));
@@ -482,7 +484,7 @@ void MpiProcessGroup::check_alive(const Transfer& transfer) {
   if (lost == size()) return;
   if (!missed_) missed_ = Clock::now();
   if (Clock::now() - *missed_ > kGrace) {
-    fail(str("rank ", lost, " has ended while rank ", rank_, " is in ", transfer.what));
+    fail(absl::StrCat("rank ", lost, " has ended while rank ", rank_, " is in ", transfer.what));
   }
 }
 
@@ -499,9 +501,9 @@ std::string MpiProcessGroup::overdue(const Wait& wait, const IsAwaited& is_await
   int count = 0;
   for (int p = 0; p < size(); ++p) {
     if (p == rank_ || !is_awaited(p) || seconds_since(peers_[p].last_notice) <= timeout_) continue;
-    ranks += str(count++ == 0 ? "" : ", ", p);
+    absl::StrAppend(&ranks, count++ == 0 ? "" : ", ", p);
   }
-  return count == 0 ? "" : str(count == 1 ? "rank " : "ranks ", ranks);
+  return count == 0 ? "" : absl::StrCat(count == 1 ? "rank " : "ranks ", ranks);
 }
 
 void MpiProcessGroup::begin_long_work(std::string_view what) {
@@ -548,7 +550,7 @@ void MpiProcessGroup::read_notices() {
       peers_[status.MPI_SOURCE].last_notice = Clock::now();
     } else if (!failed_) {
       failed_ = true;
-      why_ = str("rank ", status.MPI_SOURCE, " failed: ", text.substr(1));
+      why_ = absl::StrCat("rank ", status.MPI_SOURCE, " failed: ", text.substr(1));
     }
   }
 }

@@ -1,4 +1,5 @@
 // profile_embedding: prints the lookup statistics that training wrote to a directory.
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <filesystem>
 #include <iostream>
@@ -24,11 +25,11 @@ std::string best(const tpu::TableProfile& p) {
 void print_tables(const std::vector<tpu::TableProfile>& profiles) {
   std::vector<std::vector<std::string>> rows;
   for (const tpu::TableProfile& p : profiles) {
-    rows.push_back({p.key.table_name, str(p.key.vocabulary_size, " x ", p.key.dimension),
-                    p.key.sharding_strategy, str(p.div_load.size()),
-                    str(p.examples, " of ", p.examples_seen), decimals(p.mean_ids_per_example()),
-                    str(p.distinct_ids), decimals(p.div_imbalance()), decimals(p.mod_imbalance()),
-                    best(p)});
+    rows.push_back({p.key.table_name, absl::StrCat(p.key.vocabulary_size, " x ", p.key.dimension),
+                    p.key.sharding_strategy, absl::StrCat(p.div_load.size()),
+                    absl::StrCat(p.examples, " of ", p.examples_seen),
+                    decimals(p.mean_ids_per_example()), absl::StrCat(p.distinct_ids),
+                    decimals(p.div_imbalance()), decimals(p.mod_imbalance()), best(p)});
   }
   print_table({{.title = "table"},
                {.title = "rows x dim", .right_aligned = true, .wraps = false},

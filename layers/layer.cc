@@ -2,6 +2,7 @@
 
 #include <absl/cleanup/cleanup.h>
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <utility>
 
@@ -311,7 +312,7 @@ Variable Layer::add_weight(const WeightOptions& options) {
     };
   }
   const Variable variable = allocate_for(
-      str(class_name_, " ", name_, ": weight '", options.name, "'"), options.shape,
+      absl::StrCat(class_name_, " ", name_, ": weight '", options.name, "'"), options.shape,
       bytes_for(options.shape, static_cast<double>(size_of(options.dtype))),
       [&] { return add_weight(Variable(options.initializer(options.shape, options.dtype), how)); });
   if (options.regularizer) regularized_.emplace_back(variable, options.regularizer);

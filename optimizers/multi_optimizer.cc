@@ -1,5 +1,6 @@
 #include <keel/optimizers/multi_optimizer.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <iterator>
@@ -150,7 +151,7 @@ const Optimizer& MultiOptimizer::optimizer_of(const Variable& variable) const {
 void MultiOptimizer::apply_gradients(const std::vector<Gradient>& gradients,
                                      const std::vector<Variable>& variables) {
   const NoGradient pause;
-  const std::string caller = str(kClassName, ".apply_gradients");
+  const std::string caller = absl::StrCat(kClassName, ".apply_gradients");
   check_gradients(caller, gradients, variables);
   check_variables(variables);
   if (variables.empty()) return;

@@ -1,5 +1,7 @@
 #include <keel/optimizers/optimizer_options.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/framework/base/errors.h>
 
 namespace keel {
@@ -10,7 +12,9 @@ void check(bool holds, const std::string& class_name, const char* option, const 
   if (!holds) throw ValueError(class_name, ": ", option, " ", required, ", received ", received);
 }
 
-std::string text(const std::optional<double>& value) { return value ? str(*value) : "none"; }
+std::string text(const std::optional<double>& value) {
+  return value ? absl::StrCat(*value) : "none";
+}
 
 }  // namespace
 

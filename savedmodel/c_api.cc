@@ -1,5 +1,6 @@
 #include <keel/savedmodel/c_api.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cstdint>
@@ -153,7 +154,7 @@ Tensors inputs_from(const char* caller, const Served& served, const keel_tensor*
   std::string first;
   for (size_t i = 0; i < count; ++i) {
     const char* name = &deref(inputs[i].name, caller, "the name of an input");
-    const std::string place = str(caller, ": input '", name, "'");
+    const std::string place = absl::StrCat(caller, ": input '", name, "'");
     const TensorSpec& spec = spec_named(caller, served, name).spec;
     const auto [at, added] = out.emplace(name, tensor_of(place, inputs[i], spec));
     if (!added) throw ValueError(place, " is given twice; pass each input once");

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/id_limit_files.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <algorithm>
@@ -216,7 +217,7 @@ std::string write_id_limits(const std::string& folder,
     return path;
   }
   std::string text = "key,values\n";
-  for (const auto& [key, value] : numbers) text += str(key, ",", value, "\n");
+  for (const auto& [key, value] : numbers) absl::StrAppend(&text, key, ",", value, "\n");
   write_file_atomically(path, text);
   return path;
 }

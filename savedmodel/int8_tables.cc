@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 
@@ -35,8 +36,8 @@ LayerHandle<Layer> quantized(const EmbeddingLayer& layer) {
                      "' has dynamic ids and does not support int8 tables");
   }
   const NoGradient pause;
-  const QuantizedTable table =
-      abs_max_quantize(layer.embeddings().read(), str(kCaller, ": Embedding '", layer.name(), "'"));
+  const QuantizedTable table = abs_max_quantize(
+      layer.embeddings().read(), absl::StrCat(kCaller, ": Embedding '", layer.name(), "'"));
   Config config = layer.get_config();
   config.set("dtype", encode(layer.dtype_policy().with_int8_weights()));
   const LayerHandle<Layer> out = layers::deserialize(
@@ -70,7 +71,8 @@ class Rewriter {
     NodeResults results;
     const auto replaced = [&](const Tensors& tensors) {
       return results.replaced(tensors, [](const TensorLike&) {
-        return str(kCaller, ": a tensor of the graph is not the result of one of its layers");
+        return absl::StrCat(kCaller,
+                            ": a tensor of the graph is not the result of one of its layers");
       });
     };
     for (const TensorLike& input : flatten(model.inputs())) results.add(input, input);

@@ -1,5 +1,6 @@
 #include <keel/autodiff/keras_ops/shapes.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_replace.h>
 #include <absl/strings/str_split.h>
 #include <algorithm>
@@ -98,7 +99,7 @@ Pattern expanded(const Pattern& pattern, int64_t left_out) {
       if (is_name) out.back().push_back(name);
       for (int64_t i = 0; !is_name && i < left_out; ++i) {
         if (alone) out.emplace_back();
-        out.back().push_back(str(kEllipsis, i));
+        out.back().push_back(absl::StrCat(kEllipsis, i));
       }
     }
   }

@@ -1,5 +1,6 @@
 #include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 
@@ -170,8 +171,8 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
                   .b = expanded(equation, text.substr(comma + 1, arrow - comma - 1), rank_b),
                   .out = {}};
   if (static_cast<int>(out.a.size()) != rank_a || static_cast<int>(out.b.size()) != rank_b) {
-    throw_invalid(equation,
-                  str("the terms do not match operands of ranks ", rank_a, " and ", rank_b));
+    throw_invalid(equation, absl::StrCat("the terms do not match operands of ranks ", rank_a,
+                                         " and ", rank_b));
   }
   const auto digits = [](const std::string& labels) {
     return std::ranges::count_if(labels, [](char c) { return c >= '0' && c <= '7'; });

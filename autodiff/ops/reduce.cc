@@ -1,12 +1,11 @@
 #include <keel/framework/kernels/reduce.h>
 
+#include <absl/container/inlined_vector.h>
 #include <algorithm>
 #include <concepts>
 #include <cstring>
 #include <limits>
 #include <numeric>
-
-#include <absl/container/inlined_vector.h>
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>

@@ -1,5 +1,6 @@
 #include <keel/distribute/embedding/configuration.h>
 
+#include <absl/strings/str_cat.h>
 #include <google/protobuf/text_format.h>
 #include <limits>
 #include <set>
@@ -157,7 +158,7 @@ EngineFeature read(const proto::FeatureDescriptor& p, int index, size_t tables) 
   const Shape shape(std::vector<int64_t>(p.input_shape().begin(), p.input_shape().end()));
   std::vector<int64_t> known(shape.dims().begin(), shape.dims().end());
   std::erase(known, kUnknown);
-  check_product(str("input_shape of feature ", index), known);
+  check_product(absl::StrCat("input_shape of feature ", index), known);
   return {.name = p.name(), .table_id = p.table_id(), .input_shape = shape};
 }
 

@@ -1,5 +1,6 @@
 #include <keel/distribute/embedding/engine.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <utility>
 
@@ -209,7 +210,7 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   RowUpdater& updater = replica.updater;
   const bool is_pipelined = configuration().pipeline_execution_with_tensor_core;
   if (!is_pipelined) replica.apply_pending(communicator);
-  updater.set_label(str("update after ", std::exchange(replica.lookups, 0), " lookups"));
+  updater.set_label(absl::StrCat("update after ", std::exchange(replica.lookups, 0), " lookups"));
   PendingUpdate update = {
       .ticket = std::move(ticket), .gradients = std::move(gradients), .steps = std::move(steps)};
   if (is_pipelined) {

@@ -1,5 +1,6 @@
 #include <keel/distribute/internal/run_collectively.h>
 
+#include <absl/strings/str_cat.h>
 #include <exception>
 
 namespace keel::distribute {
@@ -23,7 +24,7 @@ Kind kind_of(const std::exception& error) {
 }
 
 [[noreturn]] void rethrow(int rank, const std::string& failure) {
-  const std::string text = str("rank ", rank, ": ", failure.substr(1));
+  const std::string text = absl::StrCat("rank ", rank, ": ", failure.substr(1));
   switch (static_cast<Kind>(failure[0])) {
     case Kind::kValue:
       throw ValueError(text);

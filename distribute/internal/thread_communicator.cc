@@ -1,5 +1,6 @@
 #include <keel/distribute/internal/thread_communicator.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -52,13 +53,13 @@ void ThreadCommunicator::arrive_and_wait(const Call& call, const void* offer,
   };
   if (m.aborted) throw Aborted(m.why);
   if (m.left > 0) {
-    fail(str("replica ", rank(), " is in ", call.text(), " but ", m.left, " of ",
-             placement_.local(),
-             " replicas have returned from the step; all replicas must make the same calls"));
+    fail(absl::StrCat(
+        "replica ", rank(), " is in ", call.text(), " but ", m.left, " of ", placement_.local(),
+        " replicas have returned from the step; all replicas must make the same calls"));
   }
   if (m.here > 0 && m.call != call) {
-    fail(str("replica ", rank(), " is in ", call.text(), " while others are in ", m.call.text(),
-             "; all replicas must make the same calls in the same order"));
+    fail(absl::StrCat("replica ", rank(), " is in ", call.text(), " while others are in ",
+                      m.call.text(), "; all replicas must make the same calls in the same order"));
   }
   m.call = call;
   // Only the first rendezvous of a collective has an offer. Later ones must not overwrite it,

@@ -1,5 +1,6 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 
+#include <absl/strings/str_cat.h>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -171,7 +172,8 @@ TPUStrategy::TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group)
   // The label contains the options, so that processes with different strategies fail immediately.
   if (group.size() > 1) {
     all_gather(group,
-               str("TPUStrategy of ", options.num_hosts, " hosts of ", options.num_cores, " cores"),
+               absl::StrCat("TPUStrategy of ", options.num_hosts, " hosts of ", options.num_cores,
+                            " cores"),
                {});
   }
 }

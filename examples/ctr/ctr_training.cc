@@ -1,5 +1,6 @@
 #include "examples/ctr/ctr_training.h"
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
@@ -180,7 +181,7 @@ CtrTraining::End CtrTraining::run(const CtrExamples& train,
   while (step < total && !model_.model->stop_training()) {
     if (stop > 0 && step >= stop) return End::kStopped;
     const int64_t epoch = step / steps_per_epoch;
-    const std::string head = str("Epoch ", epoch + 1, "/", options_.epochs);
+    const std::string head = absl::StrCat("Epoch ", epoch + 1, "/", options_.epochs);
     if (style == TerminalProgress::Style::kBar) out << head << '\n';
     TerminalProgress progress(out, style, head, steps_per_epoch);
     Logs logs;
@@ -252,7 +253,7 @@ void CtrTraining::open_checkpoints(bool validates) {
     int64_t i = 0;
     for_each_state_entry(*model_.model, [&](const std::string&, const StateEntry& entry) {
       if (entry.kind == StateEntry::Kind::kWeight) {
-        add(str(kWeights, i++), entry.get(), entry.any_rows);
+        add(absl::StrCat(kWeights, i++), entry.get(), entry.any_rows);
       }
     });
   }
@@ -272,7 +273,7 @@ void CtrTraining::save_checkpoint() {
       early_stopping_state_.at(name) = Tensor::scalar(int64_t{value});
     };
     set(kHasBest, state.contains(kBest));
-    set(kHasWeights, state.contains(str(kWeights, 0)));
+    set(kHasWeights, state.contains(absl::StrCat(kWeights, 0)));
     set(kStopped, model_.model->stop_training());
   }
   // Write once per run, but not before its first checkpoint: until then, the folder may contain

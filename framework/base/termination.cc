@@ -1,5 +1,6 @@
 #include <keel/framework/base/termination.h>
 
+#include <absl/strings/str_cat.h>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -79,7 +80,7 @@ std::string signal_name(int signal) {
     case SIGTERM:
       return "SIGTERM";
     default:
-      return str("signal ", signal);
+      return absl::StrCat("signal ", signal);
   }
 }
 

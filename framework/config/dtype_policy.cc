@@ -1,5 +1,6 @@
 #include <keel/framework/config/dtype_policy.h>
 
+#include <absl/strings/str_cat.h>
 #include <atomic>
 #include <charconv>
 #include <limits>
@@ -70,7 +71,7 @@ std::string DTypePolicy::name() const {
                              : float16_products_ ? kMixedFloat16
                                                  : std::string(name_of(variables_));
   if (int8_weights_) return kInt8 + (kQuantized + source);
-  return int4_weights() ? str(kInt4, int4_block_size_, kQuantized, source) : source;
+  return int4_weights() ? absl::StrCat(kInt4, int4_block_size_, kQuantized, source) : source;
 }
 
 DTypePolicy DTypePolicy::with_int8_weights() const {

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -41,7 +42,7 @@ Tensor default_values_of(const std::string& caller, const FixedLenFeature& spec)
 }
 
 ParsedFeature parsed_feature(const std::string& name, const FeatureSpec& spec) {
-  const std::string caller = str(kCaller, ": feature '", name, "'");
+  const std::string caller = absl::StrCat(kCaller, ": feature '", name, "'");
   ParsedFeature out{.name = name, .dtype = dtype_of(spec), .kind = list_kind_of(dtype_of(spec))};
   if (out.kind == ListKind::kMissing) {
     throw TypeError(caller, ": dtype must be float32, int64 or string, received ", out.dtype);

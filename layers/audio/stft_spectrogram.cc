@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <bit>
 
@@ -26,7 +27,7 @@ Initializer kernel_initializer(const STFTSpectrogramOptions& options, const std:
 
 STFTSpectrogramLayer::STFTSpectrogramLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
-  const std::string caller = str(kClassName, " ", name());
+  const std::string caller = absl::StrCat(kClassName, " ", name());
   spatial_layout(1, options_.data_format, caller);  // throws for an unknown data format
   constexpr std::string_view kModes[] = {"log",  "magnitude", "psd", "real",
                                          "imag", "angle",     "stft"};
@@ -111,7 +112,7 @@ Tensor STFTSpectrogramLayer::spectrum(const Tensor& signals) const {
 }
 
 Tensor STFTSpectrogramLayer::call(const Tensor& input, const CallContext&) {
-  const std::string caller = str(kClassName, " ", name());
+  const std::string caller = absl::StrCat(kClassName, " ", name());
   const SpatialLayout layout = spatial_layout(1, options_.data_format, caller);
   layout.check_rank(input.shape(), caller);
   if (!is_floating(input.dtype())) {

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <cmath>
 
 #include <keel/layers/callbacks/internal/monitor.h>
@@ -55,12 +56,12 @@ void EarlyStoppingCallback::on_epoch_end(int64_t epoch, Logs& logs) {
 
 void EarlyStoppingCallback::on_train_end(const Logs&) {
   if (options_.verbose > 0 && stopped_epoch_) {
-    print_line(str("Epoch ", *stopped_epoch_ + 1, ": early stopping"));
+    print_line(absl::StrCat("Epoch ", *stopped_epoch_ + 1, ": early stopping"));
   }
   if (!options_.restore_best_weights || best_weights_.empty()) return;
   if (options_.verbose > 0) {
-    print_line(
-        str("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
+    print_line(absl::StrCat(
+        "Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
   }
   size_t i = 0;
   for_each_state_entry(model(), [&](const std::string&, const StateEntry& entry) {
@@ -71,7 +72,8 @@ void EarlyStoppingCallback::on_train_end(const Logs&) {
 Callback::State EarlyStoppingCallback::state() const {
   State out = {{"wait", Tensor::scalar(wait_)}, {"best_epoch", Tensor::scalar(best_epoch_)}};
   if (best_) out["best"] = Tensor::scalar(*best_);
-  for (size_t i = 0; i < best_weights_.size(); ++i) out[str("weights/", i)] = best_weights_[i];
+  for (size_t i = 0; i < best_weights_.size(); ++i)
+    out[absl::StrCat("weights/", i)] = best_weights_[i];
   return out;
 }
 
@@ -82,7 +84,7 @@ void EarlyStoppingCallback::set_state(const State& state) {
   if (const auto it = state.find("best"); it != state.end()) best_ = it->second.item<double>();
   best_weights_.clear();
   for (size_t i = 0;; ++i) {
-    const auto it = state.find(str("weights/", i));
+    const auto it = state.find(absl::StrCat("weights/", i));
     if (it == state.end()) return;
     best_weights_.push_back(it->second);
   }

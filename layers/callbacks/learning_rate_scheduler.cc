@@ -1,3 +1,5 @@
+#include <absl/strings/str_cat.h>
+
 #include <keel/layers/callbacks/internal/monitor.h>
 #include <keel/layers/callbacks/optimizer_callbacks.h>
 #include <keel/layers/training/model.h>
@@ -17,8 +19,8 @@ void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {
   const double rate = options_.schedule(epoch, optimizer.learning_rate());
   optimizer.set_learning_rate(rate);
   if (options_.verbose > 0) {
-    print_line(
-        str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ", rate, "."));
+    print_line(absl::StrCat("\nEpoch ", epoch + 1,
+                            ": LearningRateScheduler setting learning rate to ", rate, "."));
   }
 }
 

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 
@@ -54,8 +55,8 @@ void ReduceLROnPlateauCallback::reduce(int64_t epoch) {
   const double next = std::max(rate * options_.factor, options_.min_lr);
   optimizer.set_learning_rate(next);
   if (options_.verbose > 0) {
-    print_line(
-        str("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ", next, "."));
+    print_line(absl::StrCat("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ",
+                            next, "."));
   }
   cooldown_ = options_.cooldown;
   wait_ = 0;

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <optional>
 
@@ -67,14 +68,14 @@ void SwapEMAWeightsCallback::on_epoch_end(int64_t, Logs&) {
 
 Callback::State SwapEMAWeightsCallback::state() const {
   State out = {{"swap_on_epoch", Tensor::scalar(options_.swap_on_epoch)}};
-  for (size_t i = 0; i < of_epoch_.size(); ++i) out[str(kWeights, i)] = of_epoch_[i];
+  for (size_t i = 0; i < of_epoch_.size(); ++i) out[absl::StrCat(kWeights, i)] = of_epoch_[i];
   return out;
 }
 
 void SwapEMAWeightsCallback::set_state(const State& state) {
   of_epoch_.clear();
   for (size_t i = 0;; ++i) {
-    const auto it = state.find(str(kWeights, i));
+    const auto it = state.find(absl::StrCat(kWeights, i));
     if (it == state.end()) return;
     of_epoch_.push_back(it->second);
   }

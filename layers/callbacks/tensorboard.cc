@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
@@ -181,7 +182,7 @@ void TensorBoardCallback::on_epoch_end(int64_t epoch, Logs& logs) {
     if (const auto optimizer = model().optimizer(); optimizer != nullptr) {
       const std::vector<OptimizerHandle> several = optimizer->optimizers();
       for (size_t i = 0; i < several.size(); ++i) {
-        trained[str("learning_rate_", i)] = several[i]->learning_rate();
+        trained[absl::StrCat("learning_rate_", i)] = several[i]->learning_rate();
       }
       if (several.empty()) trained["learning_rate"] = optimizer->learning_rate();
     }
@@ -207,7 +208,7 @@ void TensorBoardCallback::add_histograms(int64_t epoch) {
       if (entry.any_rows && entry.spec.dtype != DType::kFloat32) return;
       const Tensor values = entry.get();
       if (!writes()) return;
-      const std::string name = str(layer->name(), "/", path);
+      const std::string name = absl::StrCat(layer->name(), "/", path);
       train_->file().add_histogram(name + "/histogram", values, epoch);
       if (options_.write_images) add_images(name + "/image", values, epoch);
     });
@@ -221,7 +222,7 @@ void TensorBoardCallback::add_images(const std::string& tag, const Tensor& weigh
     if (image.dim(axis) == 1 && image.rank() > 1) image = ops::squeeze(image, axis);
   }
   const auto add = [&](const Tensor& pixels, int64_t number) {
-    train_->file().add_image(str(tag, "/", number), pixels, epoch);
+    train_->file().add_image(absl::StrCat(tag, "/", number), pixels, epoch);
   };
   if (image.rank() == 1) return add(ops::reshape(image, {1, image.dim(0), 1}), 0);
   if (image.rank() == 2) {
@@ -255,12 +256,13 @@ void TensorBoardCallback::write_embeddings() {
       std::ranges::replace(file, '/', '_');
       std::filesystem::create_directories(folder);
       write_rows(table, folder / file);
-      list += str("embeddings {\n  tensor_name: \"", layer->name(), "/", path,
-                  "\"\n  tensor_path: \"", file, "\"\n");
+      absl::StrAppend(&list, "embeddings {\n  tensor_name: \"", layer->name(), "/", path,
+                      "\"\n  tensor_path: \"", file, "\"\n");
       const auto& metadata = options_.embeddings_metadata;
       auto found = metadata.find(layer->name());
       if (found == metadata.end()) found = metadata.find("");
-      if (found != metadata.end()) list += str("  metadata_path: \"", found->second, "\"\n");
+      if (found != metadata.end())
+        absl::StrAppend(&list, "  metadata_path: \"", found->second, "\"\n");
       list += "}\n";
     });
   }

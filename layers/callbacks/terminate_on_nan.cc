@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <cmath>
 
 #include <keel/layers/callbacks/internal/monitor.h>
@@ -9,7 +10,7 @@ namespace keel {
 void TerminateOnNaNCallback::on_train_batch_end(int64_t batch, const Logs& logs) {
   const auto loss = logs.find("loss");
   if (loss == logs.end() || std::isfinite(loss->second)) return;
-  print_line(str("Batch ", batch, ": Invalid loss, terminating training"));
+  print_line(absl::StrCat("Batch ", batch, ": Invalid loss, terminating training"));
   model().set_stop_training(true);
 }
 

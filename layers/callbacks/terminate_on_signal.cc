@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -45,7 +46,7 @@ void TerminateOnSignalCallback::on_train_batch_end(int64_t batch, const Logs&) {
   const int signal = signal_of_job(group, TerminationSignals::received().value_or(0));
   if (signal == 0) return;
   signal_ = signal;
-  print_line(str(signal_name(signal), ": training ends after batch ", batch + 1));
+  print_line(absl::StrCat(signal_name(signal), ": training ends after batch ", batch + 1));
   model().set_stop_training(true);
 }
 

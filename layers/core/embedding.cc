@@ -1,5 +1,6 @@
 #include <keel/layers/core/embedding.h>
 
+#include <absl/strings/str_cat.h>
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
@@ -55,7 +56,7 @@ void EmbeddingLayer::add_quantized(Tensor codes, Tensor scales) {
 }
 
 void EmbeddingLayer::quantize(const std::string& mode) {
-  const std::string caller = str("Embedding ", name(), ".quantize");
+  const std::string caller = absl::StrCat("Embedding ", name(), ".quantize");
   if (mode != "int8") throw ValueError(caller, ": mode must be int8, received '", mode, "'");
   refuse_with_dynamic(caller, "quantize", dynamic_ != nullptr);
   if (!built()) throw ValueError(caller, ": the layer is not built; call it once first");

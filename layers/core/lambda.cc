@@ -1,5 +1,6 @@
 #include <keel/layers/core/lambda.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -127,7 +128,7 @@ LambdaFunction LambdaLayer::find(const FunctionReference& reference) const {
   throw NotImplementedError(
       "Lambda ", name(), ": ",
       is_code ? std::string("the config contains Python code, which cannot be run")
-              : str("no function '", reference.name, "' is registered"),
+              : absl::StrCat("no function '", reference.name, "' is registered"),
       "; register a C++ function with layers::register_lambda_function(\"", wanted, "\", ...)");
 }
 

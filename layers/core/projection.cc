@@ -1,6 +1,7 @@
 #include <keel/layers/core/projection.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <cmath>
 #include <utility>
 
@@ -55,7 +56,7 @@ void ProjectionLayer::check_lora_options() const {
 }
 
 std::string ProjectionLayer::caller(const char* function) const {
-  return str(class_name(), " ", name(), ".", function);
+  return absl::StrCat(class_name(), " ", name(), ".", function);
 }
 
 void ProjectionLayer::add_projection_keys(Config& config) const {

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 
+#include <absl/strings/str_cat.h>
 #include <set>
 
 #include <keel/layers/embedding/tables/internal/feature_format.h>
@@ -155,13 +156,13 @@ std::vector<std::string> PartialTPUEmbeddingLayer::training_notices() const {
   for (const auto& [feature, config] : small_features_) {
     const int table = tables_.find(config.leaf().table);
     if (lookup_counter_ == nullptr || !small.insert(table).second) continue;
-    out.push_back(str(kCaller, " ", name(), ": table '", tables_.tables[table].own->name,
-                      "': ", text_of(lookup_counter_->statistics(table))));
+    out.push_back(absl::StrCat(kCaller, " ", name(), ": table '", tables_.tables[table].own->name,
+                               "': ", text_of(lookup_counter_->statistics(table))));
   }
   size_t f = 0;
   for (const auto& [feature, config] : small_features_) {
     const std::vector<std::string> lines =
-        notices_of(str(kCaller, " ", name()), feature, invalid_ids_->counts(f++));
+        notices_of(absl::StrCat(kCaller, " ", name()), feature, invalid_ids_->counts(f++));
     out.insert(out.end(), lines.begin(), lines.end());
   }
   return out;

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 
@@ -277,18 +278,20 @@ std::vector<std::pair<Table, LookupStatistics>> TPUEmbeddingLayer::lookup_statis
 std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   for (size_t t = 0; t < tables_.tables.size() && options_.collect_statistics; ++t) {
-    out.push_back(str("TPUEmbedding ", name(), ": table '", tables_.tables[t].own->name,
-                      "': ", text_of(backend_->statistics(t))));
+    out.push_back(absl::StrCat("TPUEmbedding ", name(), ": table '", tables_.tables[t].own->name,
+                               "': ", text_of(backend_->statistics(t))));
   }
   for (const auto& [path, counts] : id_counts()) {
-    const std::vector<std::string> lines = notices_of(str("TPUEmbedding ", name()), path, counts);
+    const std::vector<std::string> lines =
+        notices_of(absl::StrCat("TPUEmbedding ", name()), path, counts);
     out.insert(out.end(), lines.begin(), lines.end());
   }
   for (size_t t = 0; t < tables_.tables.size() && built(); ++t) {
     const TableConfig& table = *tables_.tables[t].own;
     if (!table.dynamic) continue;
-    out.push_back(dynamic_notice(str("TPUEmbedding ", name(), ": table '", table.name, "'"),
-                                 backend_->keyed_table(static_cast<int>(t), false).statistics()));
+    out.push_back(
+        dynamic_notice(absl::StrCat("TPUEmbedding ", name(), ": table '", table.name, "'"),
+                       backend_->keyed_table(static_cast<int>(t), false).statistics()));
   }
   return out;
 }

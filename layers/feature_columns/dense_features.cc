@@ -1,5 +1,6 @@
 #include <keel/layers/feature_columns/dense_features.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
@@ -97,7 +98,7 @@ Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tenso
 
 DenseFeaturesLayer::DenseFeaturesLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)),
-      columns_(sorted(options_.feature_columns, str(kClassName, " ", name()))) {
+      columns_(sorted(options_.feature_columns, absl::StrCat(kClassName, " ", name()))) {
   for (const Column& column : columns_) {
     const auto* embedding = as<EmbeddingColumn>(*column);
     const auto* tpu_embedding = as<TPUEmbeddingColumn>(*column);
@@ -130,7 +131,7 @@ void DenseFeaturesLayer::build_weights(const Specs&) {
 
 Tensor DenseFeaturesLayer::part_of(const FeatureColumn& column,
                                    const Tensors::Dict& features) const {
-  const std::string caller = str(kClassName, " ", name());
+  const std::string caller = absl::StrCat(kClassName, " ", name());
   if (const auto* numeric = as<NumericColumn>(column)) {
     return numeric->dense_tensor(feature(features, numeric->key(), caller));
   }
@@ -161,7 +162,7 @@ Tensors DenseFeaturesLayer::call(const Tensors& inputs, const CallContext&) {
 
 SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)),
-      columns_(sorted(options_.feature_columns, str(kClassName, " ", name()))) {
+      columns_(sorted(options_.feature_columns, absl::StrCat(kClassName, " ", name()))) {
   int64_t length = 0;
   for (const Column& column : columns_) {
     const auto* sequence = as<TPUEmbeddingColumn>(*column);
@@ -180,7 +181,7 @@ SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
 }
 
 Tensors SequenceFeaturesLayer::call(const Tensors& inputs, const CallContext&) {
-  const std::string caller = str(kClassName, " ", name());
+  const std::string caller = absl::StrCat(kClassName, " ", name());
   std::vector<Tensor> parts;
   for (const Column& column : columns_) {
     parts.push_back(activation(*as<TPUEmbeddingColumn>(*column), inputs.entries(), caller));

@@ -1,5 +1,6 @@
 #include <keel/layers/feature_columns/feature_column.h>
 
+#include <absl/strings/str_cat.h>
 #include <fstream>
 #include <unordered_map>
 
@@ -33,7 +34,7 @@ struct CategoricalColumn::Parts {
   std::string weight_key = {};
 
   std::string name() const {
-    return weight_key.empty() ? key : str(key, "_weighted_by_", weight_key);
+    return weight_key.empty() ? key : absl::StrCat(key, "_weighted_by_", weight_key);
   }
   int64_t id_of_number(int64_t number) const {
     if (kind == Kind::kHashBucket) return hash_bucket(number, num_buckets);
@@ -395,7 +396,7 @@ Categorical require_categorical(const Column& column, const char* caller) {
   if (categorical == nullptr) {
     throw TypeError(
         caller, ": the column must be categorical, received ",
-        column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
+        column == nullptr ? "none" : absl::StrCat(column->class_name(), " '", column->name(), "'"));
   }
   return categorical;
 }

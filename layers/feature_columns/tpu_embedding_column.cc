@@ -1,5 +1,6 @@
 #include <keel/layers/feature_columns/tpu_embedding_column.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <array>
 
@@ -34,7 +35,7 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
 TPUColumn make_column(const char* function, const Column& column, int64_t dimension,
                       EmbeddingColumnOptions options, std::string collection) {
   const Categorical categorical = feature_column::require_categorical(column, function);
-  const std::string caller = str(function, ": '", categorical->name(), "'");
+  const std::string caller = absl::StrCat(function, ": '", categorical->name(), "'");
   if (categorical->kind() == feature_column::CategoricalColumn::Kind::kHashBucket) {
     throw TypeError(caller,
                     ": an embedding engine supports identity and vocabulary columns, received ",
@@ -128,7 +129,7 @@ Config TPUEmbeddingColumn::get_config() const {
 }
 
 std::string TPUEmbeddingColumn::checkpoint_name(const std::string& scope) const {
-  return is_shared() ? collection_ : str(scope, "/", name(), "/embedding_weights");
+  return is_shared() ? collection_ : absl::StrCat(scope, "/", name(), "/embedding_weights");
 }
 
 TPUColumn embedding_column(const Column& categorical_column, int64_t dimension,

@@ -1,5 +1,6 @@
 #include <keel/layers/functional/functional.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 #include <set>
@@ -135,7 +136,8 @@ Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& 
       }
       wanted += (expected.is_leaf() ? " (input " : " (inputs ") + names + ")";
     }
-    return str(model, ": must be called with ", wanted, ", received ", described(received));
+    return absl::StrCat(model, ": must be called with ", wanted, ", received ",
+                        described(received));
   };
   try {
     assert_same_structure(expected, kept);

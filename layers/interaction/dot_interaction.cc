@@ -1,3 +1,5 @@
+#include <absl/strings/str_cat.h>
+
 #include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/framework/kernels/embedding/interaction.h>
@@ -42,8 +44,8 @@ class PairsStep final : public PlanStep {
     }
   }
   std::string what() const override {
-    return str("products of the pairs of ", pairs_.features, " features of ", pairs_.dim,
-               " floats");
+    return absl::StrCat("products of the pairs of ", pairs_.features, " features of ", pairs_.dim,
+                        " floats");
   }
 
  private:

@@ -1,3 +1,5 @@
+#include <absl/strings/str_cat.h>
+
 #include <keel/layers/interaction/interaction.h>
 #include <keel/layers/internal/cast.h>
 #include <keel/layers/merging/internal/merge_inputs.h>
@@ -29,7 +31,9 @@ class CrossStep final : public PlanStep {
       }
     }
   }
-  std::string what() const override { return str("feature cross of rows of ", width_, " floats"); }
+  std::string what() const override {
+    return absl::StrCat("feature cross of rows of ", width_, " floats");
+  }
 
  private:
   const Values values_;

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
@@ -84,7 +85,7 @@ class MergeLayer::Step final : public PlanStep {
     }
   }
   std::string what() const override {
-    return str("merge of ", inputs_.size(), " rows of ", width_, " floats");
+    return absl::StrCat("merge of ", inputs_.size(), " rows of ", width_, " floats");
   }
 
  private:

@@ -1,5 +1,6 @@
 #include <keel/layers/recurrent/conv_lstm.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/spatial_ops.h>
@@ -202,7 +203,7 @@ namespace {
 // Creates the cell of a layer. Its name is that of Keras's cell.
 template <int N>
 LayerHandle<RNNCell> cell_of(ConvLSTMOptions<N> options, const char* class_name) {
-  const std::string owner = str(class_name, options.name.empty() ? "" : " ", options.name);
+  const std::string owner = absl::StrCat(class_name, options.name.empty() ? "" : " ", options.name);
   options.name = "conv_lstm_cell";
   options.trainable = true;
   return make_layer<ConvLSTMCell<N>>(std::move(options), owner);

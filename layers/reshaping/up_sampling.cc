@@ -1,5 +1,6 @@
 #include <keel/layers/reshaping/up_sampling.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/spatial_ops.h>
@@ -51,18 +52,19 @@ Tensor enlarged(const Tensor& x, const std::vector<int64_t>& factors,
 
 UpSampling1DLayer::UpSampling1DLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
-  check_up_sampling({options_.size}, "channels_last", str(kClassName, " ", name()));
+  check_up_sampling({options_.size}, "channels_last", absl::StrCat(kClassName, " ", name()));
 }
 
 Tensor UpSampling1DLayer::call(const Tensor& x, const CallContext&) {
-  return enlarged(x, {options_.size}, "channels_last", "nearest", str(kClassName, " ", name()));
+  return enlarged(x, {options_.size}, "channels_last", "nearest",
+                  absl::StrCat(kClassName, " ", name()));
 }
 
 UpSampling2DLayer::UpSampling2DLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
   constexpr std::string_view kInterpolations[] = {"nearest", "bilinear", "bicubic", "lanczos3",
                                                   "lanczos5"};
-  const std::string caller = str(kClassName, " ", name());
+  const std::string caller = absl::StrCat(kClassName, " ", name());
   check_up_sampling(options_.size.values(), options_.data_format, caller);
   if (std::ranges::find(kInterpolations, options_.interpolation) == std::end(kInterpolations)) {
     throw ValueError(caller, ": interpolation must be nearest, bilinear, bicubic, lanczos3 or ",
@@ -73,17 +75,18 @@ UpSampling2DLayer::UpSampling2DLayer(Options options)
 Tensor UpSampling2DLayer::call(const Tensor& x, const CallContext&) {
   const bool repeats = options_.interpolation == "nearest";
   return enlarged(repeats ? x : as_dtype(x, dtype()), options_.size.values(), options_.data_format,
-                  options_.interpolation, str(kClassName, " ", name()));
+                  options_.interpolation, absl::StrCat(kClassName, " ", name()));
 }
 
 UpSampling3DLayer::UpSampling3DLayer(Options options)
     : OptionsLayer(kClassName, std::move(options)) {
-  check_up_sampling(options_.size.values(), options_.data_format, str(kClassName, " ", name()));
+  check_up_sampling(options_.size.values(), options_.data_format,
+                    absl::StrCat(kClassName, " ", name()));
 }
 
 Tensor UpSampling3DLayer::call(const Tensor& x, const CallContext&) {
   return enlarged(x, options_.size.values(), options_.data_format, "nearest",
-                  str(kClassName, " ", name()));
+                  absl::StrCat(kClassName, " ", name()));
 }
 
 KEEL_REGISTER(Layer, UpSampling1DLayer, .package = "keras")

@@ -1,5 +1,6 @@
 #include <keel/layers/serving/serving_plan.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/framework/base/parallel.h>
@@ -103,7 +104,7 @@ ServingPlan::ServingPlan(ModelHandle model, const ServingPlanOptions& options)
   s.structure = known->tensors;
   s.input_names = known->names;
   for (const std::string& name : s.input_names) {
-    s.input_callers.push_back(str(kCaller, ": input '", name, "'"));
+    s.input_callers.push_back(absl::StrCat(kCaller, ": input '", name, "'"));
   }
   for (const TensorLike& input : flatten(s.structure)) s.input_specs.push_back(input.spec());
   for (size_t i = 0; i < s.input_specs.size(); ++i) {
@@ -320,10 +321,11 @@ const std::vector<TensorSpec>& ServingPlan::input_specs() const { return state_-
 const std::vector<TensorSpec>& ServingPlan::output_specs() const { return state_->output_specs; }
 
 std::string ServingPlan::summary() const {
-  std::string out = str("ServingPlan of ", state_->model->name(), ": ", state_->steps.size(),
-                        " steps, ", state_->floats, " floats a row\n");
+  std::string out =
+      absl::StrCat("ServingPlan of ", state_->model->name(), ": ", state_->steps.size(), " steps, ",
+                   state_->floats, " floats a row\n");
   for (size_t i = 0; i < state_->steps.size(); ++i) {
-    out += str(i, "  ", state_->layers[i], "  ", state_->steps[i]->what(), "\n");
+    absl::StrAppend(&out, i, "  ", state_->layers[i], "  ", state_->steps[i]->what(), "\n");
   }
   return out;
 }

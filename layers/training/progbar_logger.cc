@@ -1,5 +1,6 @@
 #include <keel/layers/training/progbar_logger.h>
 
+#include <absl/strings/str_cat.h>
 #include <iostream>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ void ProgbarLoggerCallback::on_train_begin() {
 }
 void ProgbarLoggerCallback::on_train_end(const Logs&) { training_ = false; }
 void ProgbarLoggerCallback::on_epoch_begin(int64_t epoch) {
-  begin(str("Epoch ", epoch + 1, "/", params().epochs));
+  begin(absl::StrCat("Epoch ", epoch + 1, "/", params().epochs));
 }
 void ProgbarLoggerCallback::on_train_batch_end(int64_t batch, const Logs& logs) {
   step(batch, logs);

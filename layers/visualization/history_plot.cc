@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
@@ -33,13 +34,13 @@ std::string number(double value) { return absl::StrFormat("%.1f", value); }
 
 std::string text_at(Place at, const char* anchor, int size, const std::string& text,
                     const char* more = "") {
-  return str("<text x='", number(at.x), "' y='", number(at.y), "' text-anchor='", anchor,
-             "' font-size='", size, "'", more, ">", xml_escaped(text), "</text>\n");
+  return absl::StrCat("<text x='", number(at.x), "' y='", number(at.y), "' text-anchor='", anchor,
+                      "' font-size='", size, "'", more, ">", xml_escaped(text), "</text>\n");
 }
 
 std::string line_from(Place a, Place b, const char* color) {
-  return str("<line x1='", number(a.x), "' y1='", number(a.y), "' x2='", number(b.x), "' y2='",
-             number(b.y), "' stroke='", color, "'/>\n");
+  return absl::StrCat("<line x1='", number(a.x), "' y1='", number(a.y), "' x2='", number(b.x),
+                      "' y2='", number(b.y), "' stroke='", color, "'/>\n");
 }
 
 // Returns the names of the panels: options.names or, if empty, the loss and then all other names.
@@ -135,12 +136,13 @@ class Panel {
     for (size_t i = 0; i < epochs_.size(); ++i) {
       if (!shows(curve.values[i])) continue;
       const Place place = at(epochs_[i], curve.values[i], x, y);
-      points += str(count++ == 0 ? "" : " ", number(place.x), ",", number(place.y));
-      dots += str("<circle cx='", number(place.x), "' cy='", number(place.y), "' r='3' fill='",
-                  curve.color, "'/>\n");
+      absl::StrAppend(&points, count++ == 0 ? "" : " ", number(place.x), ",", number(place.y));
+      absl::StrAppend(&dots, "<circle cx='", number(place.x), "' cy='", number(place.y),
+                      "' r='3' fill='", curve.color, "'/>\n");
     }
-    const std::string line = str("<polyline points='", points, "' fill='none' stroke='",
-                                 curve.color, "' stroke-width='2' stroke-linejoin='round'/>\n");
+    const std::string line =
+        absl::StrCat("<polyline points='", points, "' fill='none' stroke='", curve.color,
+                     "' stroke-width='2' stroke-linejoin='round'/>\n");
     return (count > 1 ? line : "") + (count <= kMostDots ? dots : "");
   }
 
@@ -155,13 +157,14 @@ class Panel {
     const double width = 108, height = 8 + 18 * static_cast<double>(curves_.size());
     const double begin = right() - width - 6;
     const double above = last > first ? bottom() - height - 8 : top() + 6;
-    std::string out =
-        str("<rect x='", number(begin), "' y='", number(above), "' width='", width, "' height='",
-            height, "' fill='white' fill-opacity='0.85' ", "stroke='#cccccc' rx='3'/>\n");
+    std::string out = absl::StrCat(
+        "<rect x='", number(begin), "' y='", number(above), "' width='", width, "' height='",
+        height, "' fill='white' fill-opacity='0.85' ", "stroke='#cccccc' rx='3'/>\n");
     for (size_t i = 0; i < curves_.size(); ++i) {
       const double y = above + 14 + 18 * static_cast<double>(i);
-      out += str("<line x1='", number(begin + 8), "' y1='", number(y), "' x2='", number(begin + 28),
-                 "' y2='", number(y), "' stroke='", curves_[i].color, "' stroke-width='2'/>\n");
+      absl::StrAppend(&out, "<line x1='", number(begin + 8), "' y1='", number(y), "' x2='",
+                      number(begin + 28), "' y2='", number(y), "' stroke='", curves_[i].color,
+                      "' stroke-width='2'/>\n");
       out += text_at({begin + 35, y + 4}, "start", 12, curves_[i].label);
     }
     return out;
@@ -183,10 +186,10 @@ std::string history_svg(const History& history, const HistoryPlotOptions& option
   const double above = options.title.empty() ? 0 : kTitleHeight;
   const double width = kPanelWidth * static_cast<double>(columns);
   const double height = kPanelHeight * static_cast<double>(rows) + above;
-  std::string out = str("<svg xmlns='http://www.w3.org/2000/svg' width='", width, "' height='",
-                        height, "' viewBox='0 0 ", width, " ", height,
-                        "' font-family='Helvetica, Arial, sans-serif' fill='#222222'>\n",
-                        "<rect width='100%' height='100%' fill='white'/>\n");
+  std::string out = absl::StrCat("<svg xmlns='http://www.w3.org/2000/svg' width='", width,
+                                 "' height='", height, "' viewBox='0 0 ", width, " ", height,
+                                 "' font-family='Helvetica, Arial, sans-serif' fill='#222222'>\n",
+                                 "<rect width='100%' height='100%' fill='white'/>\n");
   if (!options.title.empty()) {
     out += text_at({width / 2, 26}, "middle", 17, options.title, " font-weight='bold'");
   }

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <cerrno>
@@ -47,12 +48,12 @@ class Drawing {
 
   std::string draw(const Model& model) {
     add(model, "  ");
-    std::string out = str(
+    std::string out = absl::StrCat(
         "digraph model {\n  graph [rankdir=", options_.rankdir, ", dpi=", options_.dpi,
         ", fontname=\"Helvetica\"];\n  node [shape=plaintext, margin=0, fontname=\"Helvetica\", ",
         "fontsize=12];\n  edge [color=\"#555555\"];\n");
     out += text_;
-    for (const auto& [from, to] : edges_) out += str("  ", from, " -> ", to, ";\n");
+    for (const auto& [from, to] : edges_) absl::StrAppend(&out, "  ", from, " -> ", to, ";\n");
     return out + "}\n";
   }
 
@@ -119,13 +120,13 @@ class Drawing {
     const bool has_layers = dynamic_cast<const FunctionalModel*>(model) != nullptr ||
                             dynamic_cast<const SequentialModel*>(model) != nullptr;
     if (options_.expand_nested && has_layers && !model->layers().empty()) {
-      text_ += str(indent, "subgraph cluster_", boxes_++, " {\n", indent, "  label=\"",
-                   model->name(), "\";\n", indent, "  style=rounded;\n");
+      absl::StrAppend(&text_, indent, "subgraph cluster_", boxes_++, " {\n", indent, "  label=\"",
+                      model->name(), "\";\n", indent, "  style=rounded;\n");
       ends = add(*model, indent + "  ");
       text_ += indent + "}\n";
     } else {
-      const std::string id = str("node_", drawn_.size());
-      text_ += str(indent, id, " [label=<", label(operation, specs), ">];\n");
+      const std::string id = absl::StrCat("node_", drawn_.size());
+      absl::StrAppend(&text_, indent, id, " [label=<", label(operation, specs), ">];\n");
       ends = {.entries = {id}, .exits = {id}};
     }
     drawn_.emplace(&operation, ends);
@@ -144,17 +145,20 @@ class Drawing {
     if (std::ranges::find(edges_, edge) == edges_.end()) edges_.push_back(edge);
   }
 
-  static std::string row(const std::string& cell) { return str("<tr><td>", cell, "</td></tr>"); }
+  static std::string row(const std::string& cell) {
+    return absl::StrCat("<tr><td>", cell, "</td></tr>");
+  }
 
   std::string label(const Operation& operation, const NodeSpecs& specs) const {
     const auto* layer = dynamic_cast<const Layer*>(&operation);
     const bool named = options_.show_layer_names && layer != nullptr;
-    const std::string title = named ? str("<b>", xml_escaped(layer->name()), "</b> (",
-                                          xml_escaped(operation.class_name()), ")")
-                                    : str("<b>", xml_escaped(operation.class_name()), "</b>");
-    std::string out =
-        str("<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"6\">",
-            "<tr><td bgcolor=\"#1f2d3d\"><font color=\"white\">", title, "</font></td></tr>");
+    const std::string title =
+        named ? absl::StrCat("<b>", xml_escaped(layer->name()), "</b> (",
+                             xml_escaped(operation.class_name()), ")")
+              : absl::StrCat("<b>", xml_escaped(operation.class_name()), "</b>");
+    std::string out = absl::StrCat(
+        "<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"6\">",
+        "<tr><td bgcolor=\"#1f2d3d\"><font color=\"white\">", title, "</font></td></tr>");
     if (layer != nullptr && options_.show_layer_activations) {
       const std::string activation = activation_of(*layer);
       if (!activation.empty()) out += row("Activation: " + xml_escaped(activation));

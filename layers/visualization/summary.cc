@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
@@ -133,8 +134,8 @@ class Calls {
       if (producer == nullptr || producer == &node) continue;
       std::vector<std::string> found;
       if (const auto* layer = dynamic_cast<const Layer*>(producer->operation.get())) {
-        found = {str(layer->name(), "[", number(*producer), "][", input.values().producer_output(),
-                     "]")};
+        found = {absl::StrCat(layer->name(), "[", number(*producer), "][",
+                              input.values().producer_output(), "]")};
       } else {
         found = sources(*producer);
       }
@@ -172,7 +173,8 @@ void add_rows(const Model& model, const SummaryOptions& options, bool connection
   for (const auto& layer : model.layers()) {
     const ParameterCounts counts = parameters_of(*layer);
     std::vector<std::string> row = {
-        str(prefix, layer->name(), " (", layer->class_name(), ")"), calls.output_shape(*layer),
+        absl::StrCat(prefix, layer->name(), " (", layer->class_name(), ")"),
+        calls.output_shape(*layer),
         is_known(*layer) ? with_commas(counts.trainable.count + counts.other.count)
                          : "0 (unbuilt)"};
     if (connections) row.push_back(calls.connected_to(*layer));

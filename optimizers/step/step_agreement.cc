@@ -1,5 +1,6 @@
 #include <keel/optimizers/step/step_agreement.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -64,9 +65,10 @@ std::string difference(std::span<const Proposed> a, std::span<const Proposed> b,
     const bool same = one_process ? a[i].id == b[i].id : a[i].path == b[i].path;
     if (!same || a[i].rows != b[i].rows || a[i].elements != b[i].elements) return kOtherLists;
     if (!one_process && a[i].start != b[i].start) {
-      return str(variables[i].path(),
-                 " differs between processes, or only some of them have trained it; run the same "
-                 "program in all processes");
+      return absl::StrCat(
+          variables[i].path(),
+          " differs between processes, or only some of them have trained it; run the same "
+          "program in all processes");
     }
   }
   return {};
@@ -75,8 +77,8 @@ std::string difference(std::span<const Proposed> a, std::span<const Proposed> b,
 // Returns why the optimizers of two processes cannot perform a step together; empty if they can.
 std::string difference(const Head& first, const Head& other, int process) {
   const auto describe = [process](const char* option, const auto& of_first, const auto& of_other) {
-    return str("the ", option, " is ", of_first, " in rank 0 and ", of_other, " in rank ", process,
-               "; set the same value in all processes");
+    return absl::StrCat("the ", option, " is ", of_first, " in rank 0 and ", of_other, " in rank ",
+                        process, "; set the same value in all processes");
   };
   if (first.calls != other.calls) return describe("number of calls", first.calls, other.calls);
   if (first.learning_rate != other.learning_rate) {

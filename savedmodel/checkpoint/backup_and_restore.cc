@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -31,7 +32,7 @@ void write_values(const std::string& path, const Values& values) {
   Hdf5Writer file(path);
   int64_t i = 0;
   for (const auto& [key, value] : values) {
-    const std::string dataset = str("/entries/", i++);
+    const std::string dataset = absl::StrCat("/entries/", i++);
     file.write(dataset, value);
     file.write_attribute(dataset, "key", key, Hdf5Writer::Charset::kUtf8);
   }
@@ -164,8 +165,8 @@ BackupAndRestoreCallback::Values BackupAndRestoreCallback::progress(int64_t epoc
   for (size_t i = 0; i < params().callbacks.size(); ++i) {
     const Values state = params().callbacks[i]->state();
     if (state.empty()) continue;
-    out[str(kClasses, i)] = Tensor::scalar(class_of(*params().callbacks[i]));
-    for (const auto& [key, value] : state) out[str(kCallbacks, i, "/", key)] = value;
+    out[absl::StrCat(kClasses, i)] = Tensor::scalar(class_of(*params().callbacks[i]));
+    for (const auto& [key, value] : state) out[absl::StrCat(kCallbacks, i, "/", key)] = value;
   }
   return out;
 }
@@ -173,7 +174,7 @@ BackupAndRestoreCallback::Values BackupAndRestoreCallback::progress(int64_t epoc
 void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
   ++saved_;
   const Values values = progress(epoch, step);
-  const std::string name = str(kName, "-", saved_, ".h5");
+  const std::string name = absl::StrCat(kName, "-", saved_, ".h5");
   distribute::run_collectively(distribute::processes(), kCaller, [&] {
     if (is_first()) write_values(progress_path(name), values);
   });
@@ -194,27 +195,27 @@ std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_f
   };
   std::vector<Values> out;
   for (size_t i = 0; i < callbacks.size(); ++i) {
-    out.push_back(part(progress, str(kCallbacks, i, "/")));
+    out.push_back(part(progress, absl::StrCat(kCallbacks, i, "/")));
     const std::string name = class_of(*callbacks[i]);
     const Values now = callbacks[i]->state();
     if (now.empty() != out.back().empty()) {
-      refuse(i, str("this run has ", name, " with", now.empty() ? "out" : "", " a state"));
+      refuse(i, absl::StrCat("this run has ", name, " with", now.empty() ? "out" : "", " a state"));
     }
     if (now.empty()) continue;
-    const auto saved = progress.find(str(kClasses, i));
+    const auto saved = progress.find(absl::StrCat(kClasses, i));
     const std::string was =
         saved == progress.end() ? "of an unknown class" : saved->second.item<std::string>();
-    if (was != name) refuse(i, str("the backup has ", was, ", this run has ", name));
+    if (was != name) refuse(i, absl::StrCat("the backup has ", was, ", this run has ", name));
     for (const auto& entry : now) {
       if (!out.back().contains(entry.first)) {
-        refuse(i, str(name, " has no '", entry.first, "' in the backup"));
+        refuse(i, absl::StrCat(name, " has no '", entry.first, "' in the backup"));
       }
     }
   }
   for (const auto& [i, name] : part(progress, kClasses)) {
     const size_t at = std::stoul(i);
     if (at >= callbacks.size())
-      refuse(at, str("the backup has ", name.item<std::string>(), ", this run has none"));
+      refuse(at, absl::StrCat("the backup has ", name.item<std::string>(), ", this run has none"));
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <functional>
@@ -62,7 +63,7 @@ std::vector<Entry> embedding_entries(const CheckpointItems& items) {
   std::vector<Entry> out;
   for (const auto& [name, tables] : items.embeddings) {
     for (const StateEntry& entry : tables->state_entries()) {
-      out.push_back(stored_as(str("embeddings/", name, "/", entry.name), entry));
+      out.push_back(stored_as(absl::StrCat("embeddings/", name, "/", entry.name), entry));
     }
   }
   return out;
@@ -86,7 +87,7 @@ std::vector<Trained> trained_variables(const CheckpointItems& items) {
   std::vector<Trained> out = trained_in_model(items);
   for (const auto& [name, tables] : items.embeddings) {
     for (const Variable& variable : tables->trainable_variables()) {
-      out.push_back({.key = str("embeddings/", name, "/", variable.name()),
+      out.push_back({.key = absl::StrCat("embeddings/", name, "/", variable.name()),
                      .variable = variable,
                      .may_lack_slots = true});
     }
@@ -116,7 +117,7 @@ std::vector<std::pair<std::string, OptimizerHandle>> all_optimizers(const Checkp
     out.emplace_back(item);
     const std::vector<OptimizerHandle> several = item.second->optimizers();
     for (size_t i = 0; i < several.size(); ++i) {
-      out.emplace_back(str(item.first, "/", i), several[i]);
+      out.emplace_back(absl::StrCat(item.first, "/", i), several[i]);
     }
   }
   return out;
@@ -200,7 +201,7 @@ using Index = std::map<std::string, CheckpointReader::Stored>;  // by key
 // reported as missing.
 std::string slot_key(const CheckpointItems& items, const Index& index, const std::string& optimizer,
                      const std::string& key, bool has_slots) {
-  std::string own = str(key, "@", optimizer);
+  std::string own = absl::StrCat(key, "@", optimizer);
   if (index.contains(own)) return own;
   const auto found = index.find(key);
   const bool free = found == index.end() || found->second.optimizer.empty();
@@ -221,7 +222,7 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
       for (size_t s = 0; s < slots.size(); ++s) {
         if (!slot_shape(own.rule(), s, t.variable)) continue;
         const std::string key =
-            slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
+            slot_key(items, index, name, absl::StrCat(t.key, "/", slots[s].name), has_slots);
         if (key.empty() || (t.may_lack_slots && !has_slots && !index.contains(key))) continue;
         out.push_back(slot_entry(key, name, optimizer, t.variable, s));
       }

@@ -1,4 +1,5 @@
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
@@ -168,7 +169,8 @@ void CheckpointManager::remove_temporary_files() const {
 }
 
 std::string CheckpointManager::save(int64_t step) {
-  std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
+  std::string path =
+      fs::path(directory_) / absl::StrCat(options_.checkpoint_name, "-", step, ".h5");
   // Marks the files of this step for remove_temporary_files() until the index lists them.
   std::optional<TemporaryFile> marker;
   distribute::run_collectively(distribute::processes(), "CheckpointManager.save",

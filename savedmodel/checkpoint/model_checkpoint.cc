@@ -1,4 +1,5 @@
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <array>
 #include <cmath>
@@ -142,7 +143,8 @@ void ModelCheckpointCallback::on_train_begin() {
 
 bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string& path) {
   if (!options_.save_best_only) {
-    if (options_.verbose > 0) print_line(str("\nEpoch ", epoch_ + 1, ": saving model to ", path));
+    if (options_.verbose > 0)
+      print_line(absl::StrCat("\nEpoch ", epoch_ + 1, ": saving model to ", path));
     return true;
   }
   const std::optional<double> value = monitor_->value(logs, params());
@@ -155,11 +157,11 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
   if (!value || std::isnan(*value)) return false;
   const bool better = !best_ || monitor_->is_better(*value, *best_);
   if (options_.verbose > 0) {
-    const std::string head = str("\nEpoch ", epoch_ + 1, ": ", options_.monitor);
+    const std::string head = absl::StrCat("\nEpoch ", epoch_ + 1, ": ", options_.monitor);
     const std::string before = best_ ? to_json(*best_) : "nothing";
-    print_line(better ? str(head, " improved from ", before, " to ", to_json(*value),
-                            ", saving model to ", path)
-                      : str(head, " did not improve from ", before));
+    print_line(better ? absl::StrCat(head, " improved from ", before, " to ", to_json(*value),
+                                     ", saving model to ", path)
+                      : absl::StrCat(head, " did not improve from ", before));
   }
   if (better) best_ = value;
   return better;

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/estimator/tpu_estimator.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -68,8 +69,9 @@ class Batches {
 
 void warn_of_initial_values(const EstimatorRun& run, const RunConfig& config) {
   if (run.restored()) return;
-  std::cerr << str(kCaller, ": ", config.model_dir,
-                   " has no checkpoint, so the model has its initial weights; train it first\n");
+  std::cerr << absl::StrCat(
+      kCaller, ": ", config.model_dir,
+      " has no checkpoint, so the model has its initial weights; train it first\n");
 }
 
 // Extends a short batch to `rows` rows by repeating its last row.
@@ -148,7 +150,8 @@ TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& opt
       if (!batch) break;
     }
     if (passed(config.log_step_count_steps, before, result.global_step)) {
-      std::cerr << str(kCaller, ": step ", result.global_step, ", loss ", result.loss, "\n");
+      std::cerr << absl::StrCat(kCaller, ": step ", result.global_step, ", loss ", result.loss,
+                                "\n");
     }
     if (passed(config.save_checkpoints_steps, before, result.global_step)) run.save();
   }

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -459,7 +460,7 @@ Hdf5File::Location Hdf5File::locate(const std::string& dataset, DType dtype) con
   }
   const int64_t offset = impl_->offset + static_cast<int64_t>(address);
   if (offset % static_cast<int64_t>(size_of(dtype)) != 0) {
-    return obstacle(str("its address ", offset, " is not a multiple of ", size_of(dtype)));
+    return obstacle(absl::StrCat("its address ", offset, " is not a multiple of ", size_of(dtype)));
   }
   return {.offset = offset};
 }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/hdf5/hdf5_record.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <span>
 
@@ -14,7 +15,7 @@ constexpr size_t kPieceBytes = size_t{16} << 20;  // bounds the memory of readin
 // The sizes separate the strings: "ab", "c" and "a", "bc" differ.
 uint64_t sum_of_strings(std::span<const std::string> strings) {
   std::string all;
-  for (const std::string& s : strings) all += str(s.size(), ":", s);
+  for (const std::string& s : strings) absl::StrAppend(&all, s.size(), ":", s);
   return checksum_of(all.data(), all.size());
 }
 

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/internal/c_tensors.h>
 
+#include <absl/strings/str_cat.h>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -94,24 +95,24 @@ void check_count(const std::string& caller, size_t count) {
 
 // Makes a ragged tensor with values [n, ...] for a spec of shape [batch, ?, ...].
 TensorLike ragged(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
-  check_count(str(caller, ", row_splits"), given.row_splits_count);
+  check_count(absl::StrCat(caller, ", row_splits"), given.row_splits_count);
   const int64_t count = checked_size(caller, given);
   const Shape shape = shape_of(given);
-  check_shape(str(caller, ", values"), spec.shape.without(1).with(0, kUnknown), shape);
+  check_shape(absl::StrCat(caller, ", values"), spec.shape.without(1).with(0, kUnknown), shape);
   if (given.row_splits_count == 0) {
     throw ValueError(
         caller, ": a ragged tensor requires row_splits with one more element than it has rows");
   }
   const auto splits = static_cast<int64_t>(given.row_splits_count);
-  RaggedTensor out{
-      copied(caller, spec.dtype, given.data, given.data_size, count, shape),
-      numbers(str(caller, ", row_splits"), given.row_splits, given.row_splits_count, {splits})};
+  RaggedTensor out{copied(caller, spec.dtype, given.data, given.data_size, count, shape),
+                   numbers(absl::StrCat(caller, ", row_splits"), given.row_splits,
+                           given.row_splits_count, {splits})};
   out.validate(caller);
   return out;
 }
 
 TensorLike sparse(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
-  check_count(str(caller, ", indices"), given.indices_count);
+  check_count(absl::StrCat(caller, ", indices"), given.indices_count);
   checked_size(caller, given);
   const Shape shape = shape_of(given);
   check_shape(caller, spec.shape, shape);
@@ -122,7 +123,7 @@ TensorLike sparse(const std::string& caller, const keel_tensor& given, const Ten
   }
   const int64_t count = static_cast<int64_t>(given.indices_count) / rank;
   SparseTensor out{
-      numbers(str(caller, ", indices"), given.indices, given.indices_count, {count, rank}),
+      numbers(absl::StrCat(caller, ", indices"), given.indices, given.indices_count, {count, rank}),
       copied(caller, spec.dtype, given.data, given.data_size, count, {count}), shape};
   out.validate(caller);
   return out;

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/for_keras.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 
@@ -52,7 +53,7 @@ class Rewriter {
     }
     if (unknown != nullptr) {
       throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
-                       unknown == layer ? "'" : str("' in '", layer->name(), "'"),
+                       unknown == layer ? "'" : absl::StrCat("' in '", layer->name(), "'"),
                        " has no equivalent layers in Keras; remove it, or save without for_keras");
     }
     results_.add(node, node.operation->replay(lookups_.replaced(node.inputs), node.options));
@@ -86,7 +87,7 @@ class Rewriter {
              std::ranges::find(names_, candidate) != names_.end();
     };
     std::string out = name;
-    for (int i = 1; taken(out); ++i) out = str(name, "_", i);
+    for (int i = 1; taken(out); ++i) out = absl::StrCat(name, "_", i);
     names_.push_back(out);
     return out;
   }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/signature.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <optional>
@@ -66,7 +67,8 @@ bool same_size(const Shape& a, const Shape& b) {
 }
 
 void check_feeds(const std::string& name, const data::FeatureSpec& feature, const Input& input) {
-  const std::string caller = str(kCaller, ": feature '", name, "' feeds input '", input.name, "'");
+  const std::string caller =
+      absl::StrCat(kCaller, ": feature '", name, "' feeds input '", input.name, "'");
   const TensorSpec parsed = data::parsed_spec(feature);
   if (parsed.layout != input.spec.layout) {
     constexpr const char* kNeeded[] = {"FixedLenFeature", "RaggedFeature", "VarLenFeature"};

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/serve_options.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -69,7 +70,7 @@ ServeFlag integer_flag(const char* name, int64_t ServeOptions::* member, int64_t
 }
 
 ServeFlag seconds_flag(const char* name, double ServeOptions::* member, const char* help) {
-  return {name, "SECONDS", str(ServeOptions().*member), help,
+  return {name, "SECONDS", absl::StrCat(ServeOptions().*member), help,
           [member](ServeOptions& to, const std::string& text) { to.*member = seconds_from(text); }};
 }
 
@@ -239,7 +240,7 @@ ParsedServeOptions parse_serve_options(const std::vector<std::string>& words, bo
     }
     if (!given.insert(name).second) throw ValueError("--", name, ": given twice");
     if (flag == flags().end()) {
-      out.warnings.push_back(str("--", name, " has no meaning here and is ignored"));
+      out.warnings.push_back(absl::StrCat("--", name, " has no meaning here and is ignored"));
       if (!has_value && next_is_value) ++i;
       continue;
     }
@@ -258,7 +259,7 @@ ParsedServeOptions parse_serve_options(const std::vector<std::string>& words, bo
     } catch (const ValueError& error) {
       throw ValueError("--", name, ": ", error.what());
     }
-    out.given.push_back(str("--", name, "=", value));
+    out.given.push_back(absl::StrCat("--", name, "=", value));
   }
   check_together(out.options, given, has_grpc);
   return out;

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/tool/csv_tensors.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 
@@ -174,7 +175,7 @@ void add_columns(const NamedTensor& named, std::vector<OutputColumn>& out) {
   const int64_t width = values.shape().without(0).size();
   for (int64_t k = 0; k < width; ++k) {
     out.push_back(
-        {width == 1 ? named.name : str(named.name, "_", k),
+        {width == 1 ? named.name : absl::StrCat(named.name, "_", k),
          [values, width, k](int64_t row) { return element_text(values, row * width + k); }});
   }
 }

@@ -1,4 +1,5 @@
 // keel diff: prints the differences of two files.
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -42,16 +43,17 @@ void compare_configs(const std::string& path, const Config* a, const Config* b, 
     if (a->is_number() && b->is_number() && a->number() == b->number()) return;
     if (a->is_dict() && b->is_dict()) {
       for (const auto& [key, value] : a->entries()) {
-        compare_configs(str(path, "/", key), &value, b->find(key), report);
+        compare_configs(absl::StrCat(path, "/", key), &value, b->find(key), report);
       }
       for (const auto& [key, value] : b->entries()) {
-        if (a->find(key) == nullptr) compare_configs(str(path, "/", key), nullptr, &value, report);
+        if (a->find(key) == nullptr)
+          compare_configs(absl::StrCat(path, "/", key), nullptr, &value, report);
       }
       return;
     }
     if (a->is_list() && b->is_list() && a->items().size() == b->items().size()) {
       for (size_t i = 0; i < a->items().size(); ++i) {
-        compare_configs(str(path, "/", i), &a->items()[i], &b->items()[i], report);
+        compare_configs(absl::StrCat(path, "/", i), &a->items()[i], &b->items()[i], report);
       }
       return;
     }
@@ -78,7 +80,7 @@ void compare_lists(const char* part, const std::vector<StoredValue>& a,
   for (const StoredValue& value : b) others.emplace(value.name, &value);
   std::map<std::string, bool> seen;
   for (const StoredValue& value : a) {
-    const std::string name = str(part, " ", value.name);
+    const std::string name = absl::StrCat(part, " ", value.name);
     seen[value.name] = true;
     const auto at = others.find(value.name);
     if (at == others.end()) {

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/tool/difference.h>
 
+#include <absl/strings/str_cat.h>
 #include <cmath>
 #include <limits>
 
@@ -11,10 +12,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 std::string place(const Shape& shape, int64_t flat) {
   std::string out;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    out = str(flat % shape[axis], out.empty() ? "" : ", ", out);
+    out = absl::StrCat(flat % shape[axis], out.empty() ? "" : ", ", out);
     flat /= shape[axis];
   }
-  return str("[", out, "]");
+  return absl::StrCat("[", out, "]");
 }
 
 // Compares distance(i) with allowed(i) for each element i.
@@ -44,7 +45,7 @@ std::string integers_difference(const char* what, const Tensor& a, const Tensor&
   if (a.shape() != b.shape()) return str(what, ' ', a.shape(), ", expected ", b.shape());
   const Difference found = difference(a, b, 0);
   if (found.count == 0) return "";
-  return str(what, " that differ by up to ", found.largest, " at ", found.at);
+  return absl::StrCat(what, " that differ by up to ", found.largest, " at ", found.at);
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ std::string integers_difference(const char* what, const Tensor& a, const Tensor&
 std::string structure_difference(const TensorLike& a, const TensorLike& b) {
   if (a.layout() != b.layout()) {
     constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
-    return str(kLayouts[static_cast<size_t>(a.layout())], ", expected ",
-               kLayouts[static_cast<size_t>(b.layout())]);
+    return absl::StrCat(kLayouts[static_cast<size_t>(a.layout())], ", expected ",
+                        kLayouts[static_cast<size_t>(b.layout())]);
   }
   if (a.layout() == Layout::kRagged) {
     return integers_difference("row_splits", a.ragged().row_splits, b.ragged().row_splits);

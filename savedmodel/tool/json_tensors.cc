@@ -1,5 +1,6 @@
 #include <keel/savedmodel/tool/json_tensors.h>
 
+#include <absl/strings/str_cat.h>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -126,7 +127,7 @@ std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* 
   // A file that cannot be parsed is an IoError; errors of one tensor keep their type and name it.
   std::vector<NamedTensor> out;
   for (const Config& entry : list.items()) {
-    std::string name = str(key, " ", out.size());
+    std::string name = absl::StrCat(key, " ", out.size());
     try {
       name = entry["name"].string();
       out.push_back({.name = name, .value = tensor_from(name, entry)});
@@ -140,7 +141,7 @@ std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* 
 }
 
 std::string json_tensors(const std::vector<NamedTensor>& tensors, const char* key) {
-  std::string out = str("{\"", key, "\": [");
+  std::string out = absl::StrCat("{\"", key, "\": [");
   for (const NamedTensor& tensor : tensors) {
     const TensorLike& value = tensor.value;
     const Shape shape =

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/tool/model_file.h>
 
+#include <absl/strings/str_cat.h>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -28,7 +29,7 @@ bool has_list(const Hdf5File& file, const char* name) {
 template <class Use>
 void for_each_dataset(const Hdf5File& file, const std::string& group, const Use& use) {
   for (const std::string& child : file.children(group.empty() ? "/" : group)) {
-    const std::string path = str(group, group.empty() ? "" : "/", child);
+    const std::string path = absl::StrCat(group, group.empty() ? "" : "/", child);
     if (file.is_group(path)) {
       for_each_dataset(file, path, use);
     } else {

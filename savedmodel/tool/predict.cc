@@ -1,4 +1,5 @@
 // keel predict: computes a model's predictions for the inputs in files.
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <iostream>
 #include <ranges>
@@ -181,7 +182,7 @@ Tensors predictions(const PredictFlags& flags, const Signature& signature,
     int64_t row = 1;
     for (const Tensors& batch : inputs_of(path, signature, features, flags.batch_size)) {
       const int64_t rows = row_count(batch);
-      const std::string place = str("rows ", row, " to ", row + rows - 1);
+      const std::string place = absl::StrCat("rows ", row, " to ", row + rows - 1);
       batches.push_back(naming_file(path, place.c_str(), [&] { return signature(batch); }));
       row += rows;
     }

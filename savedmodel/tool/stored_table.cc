@@ -1,6 +1,7 @@
 #include <keel/savedmodel/tool/stored_table.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -57,7 +58,7 @@ std::string miss_text(const StoredTable& table, const DynamicTableState& state,
   const int64_t row = state.keys.dtype() == DType::kString
                           ? distribute::fallback_row(id, others)
                           : distribute::fallback_row(*parse_number<int64_t>(id), others);
-  return str("fallback row ", row, " =", row_text(state.fallback, row));
+  return absl::StrCat("fallback row ", row, " =", row_text(state.fallback, row));
 }
 
 void print_counters(const DynamicTableStatistics& s) {
@@ -195,7 +196,7 @@ class TableComparison {
     }
     compare_fallback();
     if (texts_.first != texts_.second) {
-      lines_.push_back(str(name_, " state: ", texts_.first, " and ", texts_.second));
+      lines_.push_back(absl::StrCat(name_, " state: ", texts_.first, " and ", texts_.second));
     }
     return std::move(lines_);
   }
@@ -242,7 +243,8 @@ class TableComparison {
       if (count++ == 0) first = id_text(keys, i);
     }
     if (count > 0)
-      lines_.push_back(str(name_, ": ", count, " ids only in ", where, ", the first ", first));
+      lines_.push_back(
+          absl::StrCat(name_, ": ", count, " ids only in ", where, ", the first ", first));
   }
 
   void compare_rows(const std::string& what, const Tensor& x, const Tensor& y,
@@ -268,8 +270,8 @@ class TableComparison {
       }
     }
     if (count == 0) return;
-    lines_.push_back(str(name_, ": ", what, " of ", count, " ids differ, by up to ",
-                         number_text(largest), " at ", id_text(a_.keys, at)));
+    lines_.push_back(absl::StrCat(name_, ": ", what, " of ", count, " ids differ, by up to ",
+                                  number_text(largest), " at ", id_text(a_.keys, at)));
   }
 
   void compare_numbers(const char* what, const Tensor& x, const Tensor& y,
@@ -280,16 +282,16 @@ class TableComparison {
     const auto count = std::ranges::count_if(both, differs);
     if (count == 0) return;
     const auto first = std::ranges::find_if(both, differs);
-    lines_.push_back(str(name_, ": ", what, " of ", count, " ids differ, the first at ",
-                         id_text(a_.keys, first->first), ": ", a[first->first], " and ",
-                         b[first->second]));
+    lines_.push_back(absl::StrCat(name_, ": ", what, " of ", count, " ids differ, the first at ",
+                                  id_text(a_.keys, first->first), ": ", a[first->first], " and ",
+                                  b[first->second]));
   }
 
   void compare_fallback() {
     if (!a_.fallback || !b_.fallback) return;
     if (a_.fallback.shape() != b_.fallback.shape()) {
-      lines_.push_back(
-          str(name_, ": ", a_.fallback.dim(0), " and ", b_.fallback.dim(0), " fallback rows"));
+      lines_.push_back(absl::StrCat(name_, ": ", a_.fallback.dim(0), " and ", b_.fallback.dim(0),
+                                    " fallback rows"));
       return;
     }
     const auto a = a_.fallback.data<float>(), b = b_.fallback.data<float>();
@@ -298,7 +300,8 @@ class TableComparison {
       const bool is_equal = a[i] == b[i] || std::abs(double{a[i]} - b[i]) <= atol_;
       count += is_equal ? 0 : 1;
     }
-    if (count > 0) lines_.push_back(str(name_, ": ", count, " values of fallback rows differ"));
+    if (count > 0)
+      lines_.push_back(absl::StrCat(name_, ": ", count, " values of fallback rows differ"));
   }
 
   const std::string name_;
@@ -365,7 +368,7 @@ const StoredTable* table_named(const std::vector<StoredTable>& tables, const std
 void print_id(const StoredTable& table, const std::string& id) {
   const DynamicTableState state = table.get();
   const std::optional<int64_t> at = position_of(state.keys, id);
-  const std::string name = str(table.name, "[", id, "]");
+  const std::string name = absl::StrCat(table.name, "[", id, "]");
   if (!at) {
     const std::optional<int64_t> pending = position_of(state.pending_keys, id);
     const int64_t count = pending ? state.pending_count.data<int64_t>()[*pending] : 0;
@@ -390,7 +393,7 @@ std::vector<std::string> table_differences(const std::vector<StoredTable>& a,
   for (const StoredTable& table : a) {
     const auto other = std::ranges::find(b, table.name, &StoredTable::name);
     if (other == b.end()) {
-      out.push_back(str("table ", table.name, ": only in A"));
+      out.push_back(absl::StrCat("table ", table.name, ": only in A"));
       continue;
     }
     for (std::string& line : TableComparison(table, *other, atol).lines()) {
@@ -399,7 +402,7 @@ std::vector<std::string> table_differences(const std::vector<StoredTable>& a,
   }
   for (const StoredTable& table : b) {
     if (std::ranges::find(a, table.name, &StoredTable::name) == a.end()) {
-      out.push_back(str("table ", table.name, ": only in B"));
+      out.push_back(absl::StrCat("table ", table.name, ": only in B"));
     }
   }
   return out;

@@ -1,5 +1,6 @@
 #include <keel/framework/data/csv/csv.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -19,9 +20,10 @@ constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // initial room of a batch t
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
   for (size_t i = 0; i < std::min(names.size(), kShownColumns); ++i) {
-    out += str(i == 0 ? "'" : ", '", names[i], "'");
+    absl::StrAppend(&out, i == 0 ? "'" : ", '", names[i], "'");
   }
-  if (names.size() > kShownColumns) out += str(" and ", names.size() - kShownColumns, " more");
+  if (names.size() > kShownColumns)
+    absl::StrAppend(&out, " and ", names.size() - kShownColumns, " more");
   return out;
 }
 

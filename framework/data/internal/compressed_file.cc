@@ -1,5 +1,6 @@
 #include <keel/framework/data/internal/compressed_file.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -67,7 +68,7 @@ CompressedReader::CompressedReader(const std::filesystem::path& file, Compressio
 CompressedReader::~CompressedReader() = default;
 
 std::string CompressedReader::place(uint64_t offset) const {
-  return str(caller_, ": file '", name_, "', offset ", offset);
+  return absl::StrCat(caller_, ": file '", name_, "', offset ", offset);
 }
 
 size_t CompressedReader::read(char* out, size_t size) {

@@ -1,5 +1,6 @@
 #include <keel/layers/callbacks/internal/event_file.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <algorithm>
@@ -36,8 +37,8 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
   if (error) {
     throw IoError("TensorBoard: cannot create the folder ", folder.string(), ": ", error.message());
   }
-  return folder / str("events.out.tfevents.", absl::ToUnixSeconds(absl::Now()), ".", host_name(),
-                      ".", ::getpid(), ".", count++);
+  return folder / absl::StrCat("events.out.tfevents.", absl::ToUnixSeconds(absl::Now()), ".",
+                               host_name(), ".", ::getpid(), ".", count++);
 }
 
 // Ascending limits; the last one is above all finite values.

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 #include <set>
@@ -41,7 +42,7 @@ bool is_preprocessed(const NestKind kind, const auto& inputs) {
 template <class Fn>
 auto at_feature(const std::string& path, const Fn& fn) {
   const auto message = [&](const Error& error) {
-    return str("DistributedEmbedding: feature '", path, "': ", error.what());
+    return absl::StrCat("DistributedEmbedding: feature '", path, "': ", error.what());
   };
   try {
     return fn();
@@ -361,7 +362,7 @@ std::optional<PlanValues> DistributedEmbeddingLayer::plan(Planner& planner,
     if (!raw && (ids == nullptr || !ids->is_leaf())) return {};
     const PlanValues* const weights = find(find(group, "weights"), feature.path);
     IdRowsPlan rows = {
-        .caller = str("DistributedEmbedding: feature '", feature.path, "'"),
+        .caller = absl::StrCat("DistributedEmbedding: feature '", feature.path, "'"),
         .ids = raw ? flat[f] : ids->leaf(),
         .weights = weights == nullptr ? std::nullopt : std::optional(weights->leaf()),
         .combiner = table.config->combiner,

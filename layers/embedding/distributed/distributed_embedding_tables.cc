@@ -1,5 +1,6 @@
 // The tables of a DistributedEmbedding: their values, limits, statistics and notices, and its
 // config.
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
@@ -80,7 +81,7 @@ std::vector<std::string> DistributedEmbeddingLayer::weight_attributes() const {
   for (const keras_rs::FeatureConfig& feature : flatten(options_.feature_configs)) {
     const auto table = std::ranges::find(tables_, feature.table, &Table::original);
     std::string place = "_default_device_embedding_layers/embed_reduce";
-    if (features > 0) place += str("_", features);
+    if (features > 0) absl::StrAppend(&place, "_", features);
     places.try_emplace(table->config->name, std::move(place));
     ++features;
   }
@@ -237,20 +238,20 @@ std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   if (lookup_counter_ != nullptr) {
     for (const auto& [table, counts] : lookup_statistics()) {
-      out.push_back(
-          str("DistributedEmbedding ", name(), ": table '", table, "': ", text_of(counts)));
+      out.push_back(absl::StrCat("DistributedEmbedding ", name(), ": table '", table,
+                                 "': ", text_of(counts)));
     }
   }
   for (const auto& [table, seen] : id_statistics()) {
     if (seen.dropped_ids == 0) continue;
-    out.push_back(str("DistributedEmbedding ", name(), ": ", seen.dropped_ids, " ids of table '",
-                      table, "' were dropped; to keep them, raise max_ids_per_partition to ",
-                      seen.max_ids_per_partition, " and max_unique_ids_per_partition to ",
-                      seen.max_unique_ids_per_partition));
+    out.push_back(absl::StrCat(
+        "DistributedEmbedding ", name(), ": ", seen.dropped_ids, " ids of table '", table,
+        "' were dropped; to keep them, raise max_ids_per_partition to ", seen.max_ids_per_partition,
+        " and max_unique_ids_per_partition to ", seen.max_unique_ids_per_partition));
   }
   for (const auto& [table, rows] : dynamic_tables()) {
-    out.push_back(dynamic_notice(str("DistributedEmbedding ", name(), ": table '", table, "'"),
-                                 rows.statistics()));
+    out.push_back(dynamic_notice(
+        absl::StrCat("DistributedEmbedding ", name(), ": table '", table, "'"), rows.statistics()));
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/internal/weighted_rows_step.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -55,7 +56,7 @@ void WeightedRowsStep::run(const PlanCall& call) const {
 }
 
 std::string WeightedRowsStep::what() const {
-  return str("pools ", form_.ids, " weighted rows of ", form_.dim, " floats");
+  return absl::StrCat("pools ", form_.ids, " weighted rows of ", form_.dim, " floats");
 }
 
 }  // namespace keel

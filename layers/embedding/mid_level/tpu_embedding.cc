@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
 
+#include <absl/strings/str_cat.h>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -57,9 +58,9 @@ void check_devices(const std::vector<std::string>& paths, const std::vector<Tens
 // differ throw in all replicas.
 void agree(distribute::Communicator& communicator, const char* call, const CallOrder::Taken& taken,
            const CallName& name) {
-  communicator.barrier(str(kCaller, ".", call, " of batch ", taken.batch, " for ",
-                           taken.training ? "training" : "inference",
-                           name ? " named " + *name : ""));
+  communicator.barrier(absl::StrCat(kCaller, ".", call, " of batch ", taken.batch, " for ",
+                                    taken.training ? "training" : "inference",
+                                    name ? " named " + *name : ""));
 }
 
 std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/mid_level/tpu_embedding_v2.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -160,7 +161,7 @@ class TPUEmbeddingV2::Accelerator {
   // Synchronizes the replicas before they enter the engine: calls that differ throw in all of them.
   void agree(const ReplicaContext& replica, const char* call) {
     const int64_t number = calls_[replica.local_replica]++;
-    strategy_.communicator().barrier(str(kV2Caller, ".", call, ", call ", number));
+    strategy_.communicator().barrier(absl::StrCat(kV2Caller, ".", call, ", call ", number));
   }
 
   // Applies the limits to one replica's batch. A batch within them is not changed.

@@ -1,3 +1,4 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <array>
 
@@ -21,7 +22,7 @@ void check_columns(const std::vector<Column>& columns) {
     }
     throw TypeError(
         kCaller, ": feature_columns must be numeric or embedding columns, received ",
-        column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
+        column == nullptr ? "none" : absl::StrCat(column->class_name(), " '", column->name(), "'"));
   }
 }
 

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/v1/tpu_embedding_v1.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -247,7 +248,7 @@ EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
     if (it == data.end())
       throw ValueError(kCaller, ": the data of a core has no feature '", key,
                        "'; pass data for each feature");
-    const std::string caller = str(kCaller, ": feature '", key, "'");
+    const std::string caller = absl::StrCat(kCaller, ": feature '", key, "'");
     const Shape shape = activation_shape(key);
     const auto* sparse = std::get_if<EnqueueData>(&it->second);
     const EmbeddingInput input =
@@ -350,10 +351,10 @@ std::vector<TPUEmbedding::VariablePart> TPUEmbedding::variable_parts(
   std::vector<VariablePart> out;
   for (int64_t h = 0; h < hosts; ++h) {
     if (h < rows) {
-      out.push_back(
-          {.name = str(table, "/part_", h), .rows = rows / hosts + (h < rows % hosts ? 1 : 0)});
+      out.push_back({.name = absl::StrCat(table, "/part_", h),
+                     .rows = rows / hosts + (h < rows % hosts ? 1 : 0)});
     } else {
-      out.push_back({.name = str("dummy_", h, "_", table), .rows = 1, .dummy = true});
+      out.push_back({.name = absl::StrCat("dummy_", h, "_", table), .rows = 1, .dummy = true});
     }
   }
   return out;

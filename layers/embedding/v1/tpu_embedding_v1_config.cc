@@ -1,5 +1,7 @@
 #include <keel/layers/embedding/v1/tpu_embedding_v1_config.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/layers/embedding/tables/internal/kernel_options.h>
 #include <keel/layers/embedding/tables/table_config.h>
 
@@ -51,9 +53,10 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
     if (dynamic_cast<const feature_column::NumericColumn*>(column.get()) != nullptr) continue;
     const auto* embedding = dynamic_cast<const TPUEmbeddingColumn*>(column.get());
     if (embedding == nullptr) {
-      throw TypeError(
-          kCaller, ": columns must be created by tpu.embedding_column, received ",
-          column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
+      throw TypeError(kCaller, ": columns must be created by tpu.embedding_column, received ",
+                      column == nullptr
+                          ? "none"
+                          : absl::StrCat(column->class_name(), " '", column->name(), "'"));
     }
     if (embedding->on_tensor_core()) continue;
     const FeatureConfig feature =
@@ -79,7 +82,7 @@ std::vector<std::string> slot_names(const EmbeddingOptimizer& optimizer,
                                     const std::string& variable) {
   std::vector<std::string> out;
   for (const std::string& suffix : optimizer->v1_slot_suffixes) {
-    out.push_back(str(variable, "/", suffix));
+    out.push_back(absl::StrCat(variable, "/", suffix));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include <keel/layers/functional/internal/functional_nodes.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <array>
 
@@ -91,7 +92,7 @@ class Arguments {
     } else if (is_of_user_ && !value.is_null() && !value.is_bool()) {
       further_.push_back(parser_.structure(value));
     } else if (!value.is_null() && value != Config(false)) {
-      refuse(str("the argument '", name, "'"), value);
+      refuse(absl::StrCat("the argument '", name, "'"), value);
     }
   }
 
@@ -115,7 +116,7 @@ class Arguments {
     } else if (parameter.kind == Kind::kMask) {
       masks_.emplace_back(parameter.masked, &value);
     } else if (!value.is_bool()) {
-      refuse(str("the argument '", parameter.name, "'"), value);
+      refuse(absl::StrCat("the argument '", parameter.name, "'"), value);
     } else if (parameter.kind == Kind::kTraining) {
       call_.options.training = value.boolean();
     } else if (value.boolean()) {
@@ -267,7 +268,8 @@ const std::string& GraphParser::text(const Config& config, const char* key) cons
 
 GraphCall GraphParser::call(const Config& node, const std::string& layer,
                             const std::string& class_name) const {
-  Arguments arguments(*this, str(caller_, ": layer '", layer, "' (", class_name, ")"), class_name);
+  Arguments arguments(*this, absl::StrCat(caller_, ": layer '", layer, "' (", class_name, ")"),
+                      class_name);
   Config keywords;
   if (node.is_dict() && node.find("args") != nullptr) {
     const Config::List& positional = list(node, "args");

@@ -1,5 +1,6 @@
 #include <keel/layers/training/internal/batch_source.h>
 
+#include <absl/strings/str_cat.h>
 #include <iostream>
 
 #include <keel/distribute/process_group.h>
@@ -62,8 +63,8 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
 void BatchSource::warn_of_end() {
   if (warned_ || distribute::processes().rank() != 0) return;
   warned_ = true;
-  std::cerr << str(caller_, ": the dataset ended after ", given_, " of ", *steps_,
-                   " steps; call repeat() on it or reduce the number of steps\n");
+  std::cerr << absl::StrCat(caller_, ": the dataset ended after ", given_, " of ", *steps_,
+                            " steps; call repeat() on it or reduce the number of steps\n");
 }
 
 void BatchSource::skip_epochs(int64_t epochs) {

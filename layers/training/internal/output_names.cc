@@ -1,5 +1,6 @@
 #include <keel/layers/training/internal/output_names.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 namespace keel {
@@ -7,7 +8,7 @@ namespace {
 
 std::string unused(const std::string& name, const std::vector<std::string>& used) {
   std::string out = name;
-  for (int k = 1; std::ranges::find(used, out) != used.end(); ++k) out = str(name, "_", k);
+  for (int k = 1; std::ranges::find(used, out) != used.end(); ++k) out = absl::StrCat(name, "_", k);
   return out;
 }
 
@@ -15,7 +16,7 @@ std::vector<std::string> candidates(const Model& model, size_t count) {
   std::vector<std::string> out = model.output_layer_names();
   if (out.size() == count) return out;
   out.clear();
-  for (size_t i = 1; i <= count; ++i) out.push_back(str("output_", i));
+  for (size_t i = 1; i <= count; ++i) out.push_back(absl::StrCat("output_", i));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <keel/layers/training/internal/process_agreement.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <array>
 #include <set>
@@ -24,7 +25,8 @@ bool is_compared(const std::string& key) {
 void add_settings(const std::string& path, const Config& config, std::vector<Setting>& out) {
   if (config.is_dict()) {
     for (const auto& [key, value] : config.entries()) {
-      if (is_compared(key)) add_settings(str(path, path.back() == ' ' ? "" : ".", key), value, out);
+      if (is_compared(key))
+        add_settings(absl::StrCat(path, path.back() == ' ' ? "" : ".", key), value, out);
     }
   } else if (config.is_list()) {
     size_t i = 0;
@@ -43,7 +45,7 @@ bool has_vocabulary(const Layer& layer) {
 
 void add_layers(const Layer& layer, std::set<const Layer*>& seen, std::vector<Setting>& out) {
   if (!seen.insert(&layer).second) return;
-  const std::string path = str(layer.class_name(), " (layer ", seen.size(), "): ");
+  const std::string path = absl::StrCat(layer.class_name(), " (layer ", seen.size(), "): ");
   out.emplace_back(path + "trainable", layer.trainable() ? "true" : "false");
   try {
     if (!has_vocabulary(layer)) add_settings(path, layer.get_config(), out);
@@ -55,12 +57,13 @@ void add_layers(const Layer& layer, std::set<const Layer*>& seen, std::vector<Se
 std::vector<Setting> settings_of(const Model& model, const Trainer& trainer,
                                  const FitOptions& options) {
   std::vector<Setting> out = {
-      {"fit: epochs", str(options.epochs)},
-      {"fit: initial_epoch", str(options.initial_epoch)},
-      {"fit: batch_size", str(options.batch_size)},
-      {"fit: steps_per_epoch", options.steps_per_epoch ? str(*options.steps_per_epoch) : "none"},
+      {"fit: epochs", absl::StrCat(options.epochs)},
+      {"fit: initial_epoch", absl::StrCat(options.initial_epoch)},
+      {"fit: batch_size", absl::StrCat(options.batch_size)},
+      {"fit: steps_per_epoch",
+       options.steps_per_epoch ? absl::StrCat(*options.steps_per_epoch) : "none"},
       {"fit: shuffle", options.shuffle ? "true" : "false"},
-      {"fit: seed", options.seed ? str(*options.seed) : "none"}};
+      {"fit: seed", options.seed ? absl::StrCat(*options.seed) : "none"}};
   try {
     add_settings("compile: ", trainer.config(), out);
   } catch (const NotImplementedError&) {  // an option is a function
@@ -90,7 +93,7 @@ std::vector<std::string> lines(const std::string& text) {
 std::string described(const std::vector<std::string>& settings, size_t i) {
   if (i >= settings.size()) return "has no further option";
   const size_t tab = settings[i].find('\t');
-  return str("has ", settings[i].substr(0, tab), " = ", settings[i].substr(tab + 1));
+  return absl::StrCat("has ", settings[i].substr(0, tab), " = ", settings[i].substr(tab + 1));
 }
 
 }  // namespace
@@ -101,8 +104,8 @@ void check_same_training(distribute::ProcessGroup& group, const char* caller, co
   const std::string local = joined_settings(settings_of(model, trainer, options));
   // Exchanges hashes first, so that the usual case costs a few bytes; the texts follow only if the
   // hashes differ.
-  const auto hashes =
-      distribute::gather_texts(group, "the options of fit", str(std::hash<std::string>()(local)));
+  const auto hashes = distribute::gather_texts(group, "the options of fit",
+                                               absl::StrCat(std::hash<std::string>()(local)));
   const auto other = std::ranges::find_if(hashes, [&](const auto& h) { return h != hashes[0]; });
   if (other == hashes.end()) return;
   const auto texts = distribute::gather_texts(group, "the differing options of fit", local);

@@ -1,5 +1,6 @@
 #include <keel/layers/training/internal/train_step.h>
 
+#include <absl/strings/str_cat.h>
 #include <array>
 #include <cmath>
 #include <ostream>
@@ -183,7 +184,8 @@ Tensor TrainStep::loss(const StepData& data, const Tensors& outputs) {
     for (const CompiledLoss::Term& term : terms) {
       add(term.weight == 1 ? term.share : ops::scale(term.share, term.weight));
       if (terms.size() == 1 || contributions_.empty()) continue;
-      contributions_[local_replica()].losses[str(term.output, "_", kLoss)] = scalar(term.share);
+      contributions_[local_replica()].losses[absl::StrCat(term.output, "_", kLoss)] =
+          scalar(term.share);
     }
   }
   // Each of n replicas adds 1/n of the model's own losses, so that the sum over the replicas counts

@@ -1,5 +1,6 @@
 #include <keel/layers/training/internal/trainer.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/layers/training/compile/internal/compile_config.h>
@@ -146,7 +147,7 @@ Trainer::State Trainer::state(const Model& model) const {
   out["means/sums"] = Tensor::from(sums, {count, 2});
   int i = 0;
   for (const MetricHandle& metric : model.metrics()) {
-    const std::string key = str("metrics/", i++);
+    const std::string key = absl::StrCat("metrics/", i++);
     if (metric->state()) out[key] = values_of_replicas(strategy(), metric->state());
   }
   return out;
@@ -157,7 +158,7 @@ void Trainer::set_state(const Model& model, const State& state) {
   const Tensor sums = found(state, "means/sums")->second;
   int i = 0;
   for (const MetricHandle& metric : model.metrics()) {
-    const std::string key = str("metrics/", i++);
+    const std::string key = absl::StrCat("metrics/", i++);
     if (!state.contains(key)) {
       metric->rebuild();  // no batch had determined the size of its state
       continue;

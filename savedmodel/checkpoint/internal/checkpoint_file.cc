@@ -1,6 +1,7 @@
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
 
@@ -64,7 +65,7 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
     const CheckpointValue& value = values[i];
     const bool no_rows = !value.rows || value.rows->first == value.rows->end;
     if (no_rows && !first_process) continue;
-    const std::string dataset = str("/entries/", entries);
+    const std::string dataset = absl::StrCat("/entries/", entries);
     if (value.rows) {
       write_rows(file, dataset, value);
     } else {
@@ -124,7 +125,7 @@ namespace {
 // Writes the part of this process and returns its file name, which contains its checksum.
 std::string write_part(const std::string& path, int rank, int64_t step,
                        const std::vector<CheckpointValue>& values, const Whole& whole) {
-  const std::string provisional = str(path, ".part-", rank);
+  const std::string provisional = absl::StrCat(path, ".part-", rank);
   {
     Hdf5Writer part(provisional);
     write_values(part, step, false, values, whole);
@@ -133,7 +134,7 @@ std::string write_part(const std::string& path, int rank, int64_t step,
   std::error_code error;
   std::string name;
   try {
-    name = str(provisional, "-", sealed_checksum(provisional));
+    name = absl::StrCat(provisional, "-", sealed_checksum(provisional));
     fs::rename(provisional, name, error);
     if (error) throw IoError(name, ": cannot be renamed into place: ", error.message());
   } catch (const IoError&) {
@@ -211,7 +212,7 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
     }
     const std::string part = fs::path(path).replace_filename(name).string();
     check_seal(part);
-    if (!name.ends_with(str("-", sealed_checksum(part)))) {
+    if (!name.ends_with(absl::StrCat("-", sealed_checksum(part)))) {
       throw IoError(part, ": does not belong to ", path, "; restore both files from the same copy");
     }
     files_.push_back(std::make_unique<Hdf5File>(part));

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/estimator/internal/estimator_graph.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <set>
 
@@ -69,7 +70,7 @@ class Scopes {
          layer_name.find_first_not_of("0123456789", base.size() + 1) == std::string::npos);
     if (!automatic) return layer_name;
     const int number = counted_[base]++;
-    return number == 0 ? base : str(base, "_", number);
+    return number == 0 ? base : absl::StrCat(base, "_", number);
   }
 
  private:

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -157,7 +158,7 @@ void check_batch_normalization(const std::string& layer, Config& config) {
 // Converts the arguments of a layer, whose class has its new name.
 Config arguments_from_keras1(const std::string& class_name, const Config& config) {
   const Config* const name = text_at(config, "name");
-  const std::string layer = str(class_name, " ", name == nullptr ? "" : name->string());
+  const std::string layer = absl::StrCat(class_name, " ", name == nullptr ? "" : name->string());
   Config out = Config::dict();
   for (const auto& [key, value] : config.entries()) {
     if (is_dropped(class_name, key)) continue;

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -118,7 +119,7 @@ Names names_of(const Config::List& layers) {
     if (name == nullptr || !has_slash(*name)) continue;
     const std::string plain = plain_name(*name);
     std::string free = plain;
-    for (int i = 1; !taken.insert(free).second; ++i) free = str(plain, "_", i);
+    for (int i = 1; !taken.insert(free).second; ++i) free = absl::StrCat(plain, "_", i);
     out.emplace(*name, std::move(free));
   }
   return out;

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/dynamic_tables.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -116,8 +117,8 @@ class DynamicTableReader {
     const int64_t dim = table_.table.dim();
     if (stored.shape.rank() != 2 || stored.dtype != DType::kFloat32 ||
         stored.shape[0] != n.value_or(stored.shape[0])) {
-      damaged(part, "must be float32 with shape [", n ? str(*n) : "rows", ", ", dim, "], received ",
-              stored.dtype, " ", stored.shape);
+      damaged(part, "must be float32 with shape [", n ? absl::StrCat(*n) : "rows", ", ", dim,
+              "], received ", stored.dtype, " ", stored.shape);
     }
     if (stored.shape[1] != dim) {
       throw ValueError(file_.path(), ", ", datasets_[part], ": table '", table_.name,

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -74,7 +75,8 @@ class ArchivedWeights {
                   const std::shared_ptr<MappedTables>& tables = nullptr)
       : stored_(tables == nullptr ? std::nullopt : zip.stored(kWeights)),
         unzipped_(stored_ ? nullptr : extracted(zip)),
-        file_(stored_ ? *stored_ : FilePart{.path = unzipped_->path()}, str(path, ", ", kWeights)) {
+        file_(stored_ ? *stored_ : FilePart{.path = unzipped_->path()},
+              absl::StrCat(path, ", ", kWeights)) {
     if (stored_) {
       file_.map_tables(tables);
     } else if (tables != nullptr) {
@@ -199,7 +201,7 @@ void read_weights(const Hdf5File& file, const std::vector<Preprocessor>& all) {
   const std::vector<std::string> groups =
       file.has(folder) ? file.children(folder) : std::vector<std::string>();
   for (const std::string& child : groups) {
-    const std::string vars = str(folder, "/", child, "/vars");
+    const std::string vars = absl::StrCat(folder, "/", child, "/vars");
     if (!file.has(vars) || !file.has_attribute(vars, "name")) continue;
     named.emplace(file.string_attribute(vars, "name"), vars);
   }
@@ -209,9 +211,9 @@ void read_weights(const Hdf5File& file, const std::vector<Preprocessor>& all) {
     const std::string& vars = found == named.end() ? each.vars : found->second;
     for (size_t i = 0; i < each.weights.size(); ++i) {
       const StateEntry& entry = each.weights[i];
-      const std::string dataset = str(vars, "/", i);
-      const std::string what =
-          str(file.path(), ": layer '", each.layer->name(), "', weight '", entry.name, "'");
+      const std::string dataset = absl::StrCat(vars, "/", i);
+      const std::string what = absl::StrCat(file.path(), ": layer '", each.layer->name(),
+                                            "', weight '", entry.name, "'");
       if (!file.has(dataset)) throw ValueError(what, " is not in the file: there is no ", dataset);
       const std::string problem = spec_mismatch(entry.spec, file.spec(dataset));
       if (!problem.empty()) throw ValueError(what, problem, " in ", dataset);
@@ -238,7 +240,7 @@ void write_feature_space_archive(const FeatureSpaceLayer& space, const std::stri
     add(each.vars, each.layer->name());
     for (size_t i = 0; i < each.weights.size(); ++i) {
       contents.datasets.push_back(
-          {.path = str(each.vars, "/", i), .get = std::move(each.weights[i].get)});
+          {.path = absl::StrCat(each.vars, "/", i), .get = std::move(each.weights[i].get)});
     }
   }
   write_archive("save_feature_space", path, metadata(), config, contents);

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_h5.h>
 
+#include <absl/strings/str_cat.h>
 #include <optional>
 
 #include <keel/framework/base/internal/allocator.h>
@@ -21,7 +22,7 @@ void add_optimizer_weights(const Model& model, Hdf5Contents& out) {
   std::vector<std::string> names;
   for (OptimizerWeight& weight : optimizer_weights(model)) {
     out.datasets.push_back(
-        {.path = str(kOptimizerWeights, "/", weight.name), .get = std::move(weight.get)});
+        {.path = absl::StrCat(kOptimizerWeights, "/", weight.name), .get = std::move(weight.get)});
     names.push_back(std::move(weight.name));
   }
   out.groups.emplace_back(kOptimizerWeights);
@@ -69,7 +70,8 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
   if (!keras_version_of(file).starts_with("1.")) return read_optimizer_weights(file, model);
   // Keras 1 did not name the slots: "Variable_12:0" or "param_3".
   if (!file.has(kOptimizerWeights)) return;
-  leave_optimizer_out(str(file.path(), ", ", kOptimizerWeights), optimizer_state(model).size(),
+  leave_optimizer_out(absl::StrCat(file.path(), ", ", kOptimizerWeights),
+                      optimizer_state(model).size(),
                       file.string_list(kOptimizerWeights, "weight_names").size());
 }
 

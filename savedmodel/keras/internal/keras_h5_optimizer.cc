@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <iostream>
 #include <iterator>
@@ -107,7 +108,7 @@ Stored stored_weights(const Hdf5File& file, const Optimizer& optimizer) {
   out.slots.resize(optimizer.slot_specs().size());
   size_t unnamed = 0;
   for (const std::string& name : file.string_list(kGroup, "weight_names")) {
-    const std::string dataset = str(kGroup, "/", name);
+    const std::string dataset = absl::StrCat(kGroup, "/", name);
     const Kind kind = kind_of(name, optimizer);
     if (kind == Kind::kIteration) out.iterations = dataset;
     if (kind == Kind::kWrapper) {
@@ -205,7 +206,7 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
   std::vector<std::string> names;
   const std::string& class_name = optimizer->unwrapped().class_name();
   for (const Variable& own : optimizer->wrapper_variables()) {
-    names.push_back(str(optimizer->class_name(), "/", own.name(), ":0"));
+    names.push_back(absl::StrCat(optimizer->class_name(), "/", own.name(), ":0"));
     out.push_back({.name = names.back(), .get = [=] { return own.read(); }});
   }
   names.emplace_back("iteration:0");
@@ -215,28 +216,30 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
   for (const auto& [v, s] : order_in_files(slots, variables.size())) {
     if (!slot_shape(optimizer->rule(), s, variables[v])) continue;
     const std::string slot = keras_2_names(class_name, slots[s].name)[0];
-    names.push_back(unique_name(names, str(class_name, "/", slot, "/", variables[v].path())));
+    names.push_back(
+        unique_name(names, absl::StrCat(class_name, "/", slot, "/", variables[v].path())));
     out.push_back({.name = names.back(), .get = [=, variable = variables[v], slot_index = s] {
                      return optimizer->slots(variable)[slot_index].read();
                    }});
   }
   for (const Variable& shared : optimizer->shared_slots()) {
-    out.push_back(
-        {.name = str(class_name, "/", shared.name(), ":0"), .get = [=] { return shared.read(); }});
+    out.push_back({.name = absl::StrCat(class_name, "/", shared.name(), ":0"),
+                   .get = [=] { return shared.read(); }});
   }
   return out;
 }
 
 void leave_optimizer_out(const std::string& where, size_t needed, size_t stored) {
-  std::cerr << str(where, ": the optimizer requires ", needed, " tensors, the file has ", stored,
-                   "; the optimizer starts with fresh state\n");
+  std::cerr << absl::StrCat(where, ": the optimizer requires ", needed, " tensors, the file has ",
+                            stored, "; the optimizer starts with fresh state\n");
 }
 
 void read_optimizer_weights(const Hdf5File& file, const Model& model) {
   if (!file.has(kGroup) || model.optimizer() == nullptr) return;
   Optimizer& optimizer = *model.optimizer();
   if (!optimizer.optimizers().empty()) {
-    return leave_optimizer_out(str(file.path(), ", ", kGroup), optimizer_state(model).size(),
+    return leave_optimizer_out(absl::StrCat(file.path(), ", ", kGroup),
+                               optimizer_state(model).size(),
                                file.string_list(kGroup, "weight_names").size());
   }
   const Stored stored = stored_weights(file, optimizer);
@@ -247,7 +250,7 @@ void read_optimizer_weights(const Hdf5File& file, const Model& model) {
     const size_t needed = with_slot(optimizer, s, variables).size();
     const size_t found = stored.slots[s].size();
     if (found == 0 || found == needed) continue;
-    return leave_optimizer_out(str(file.path(), ", ", kGroup), needed, found);
+    return leave_optimizer_out(absl::StrCat(file.path(), ", ", kGroup), needed, found);
   }
   const std::map<std::string, Variable> targets = targets_of(file, stored, optimizer, variables);
   const int64_t calls = scalar_of(file, stored.iterations, DType::kInt64).item<int64_t>();

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_lookups.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -46,10 +47,10 @@ LayerHandle<Layer> make(const char* class_name, Config config) {
 
 std::string where(const Layer& layer, const std::string& path) {
   if (dynamic_cast<const EmbedReduceLayer*>(&layer) != nullptr) {
-    return str("save_model for Keras: EmbedReduce '", layer.name(), "': ");
+    return absl::StrCat("save_model for Keras: EmbedReduce '", layer.name(), "': ");
   }
-  return str("save_model for Keras: ", layer.class_name(), " '", layer.name(), "', feature '", path,
-             "': ");
+  return absl::StrCat("save_model for Keras: ", layer.class_name(), " '", layer.name(),
+                      "', feature '", path, "': ");
 }
 
 template <class... Args>
@@ -139,9 +140,10 @@ TensorLike KerasLookups::new_input(const Shape& shape, DType dtype, const std::s
 Tensors KerasLookups::replaced(const Tensors& tensors) const {
   return results_.replaced(tensors, [](const TensorLike& t) {
     const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
-    return str("save_model for Keras: the input '", layer.name(),
-               "' is ragged or sparse, which Keras does not support, and is not a feature of a "
-               "TPUEmbedding or DistributedEmbedding");
+    return absl::StrCat(
+        "save_model for Keras: the input '", layer.name(),
+        "' is ragged or sparse, which Keras does not support, and is not a feature of a "
+        "TPUEmbedding or DistributedEmbedding");
   });
 }
 
@@ -233,7 +235,7 @@ void KerasLookups::add_reduce(const GraphNode& node, const EmbedReduceLayer& lay
 void KerasLookups::add_embedding(const GraphNode& node, const EmbeddingLayer& layer) {
   const Tensor ids = replaced(node.inputs).tensor();
   const auto tables = dynamic_tables_of(layer);
-  const std::string caller = str("save_model for Keras: Embedding '", layer.name(), "': ");
+  const std::string caller = absl::StrCat("save_model for Keras: Embedding '", layer.name(), "': ");
   results_.add(node, Tensors(looked_up(tables[0], layer, caller, ids)));
 }
 
@@ -472,7 +474,7 @@ LayerHandle<Layer> KerasLookups::table_of(const Feature& feature, const Tensor& 
 }
 
 std::string KerasLookups::unique(const Feature& feature, const char* what) {
-  std::string name = str(feature.layer.name(), "_", feature.path, "_", what);
+  std::string name = absl::StrCat(feature.layer.name(), "_", feature.path, "_", what);
   std::ranges::replace(name, '/', '_');
   return unique_(std::move(name));
 }

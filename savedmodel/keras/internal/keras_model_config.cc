@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
 
@@ -45,7 +46,7 @@ Config value_object(const std::string& key, const Config& value) {
   }
   if (!is_object(value)) return value;
   for (const char* kind : {"initializer", "regularizer", "constraint"}) {
-    if (key.ends_with(kind)) return object_of_keras(value, str(kind, "s").c_str());
+    if (key.ends_with(kind)) return object_of_keras(value, absl::StrCat(kind, "s").c_str());
   }
   return is_layer(value) ? layer_object(value) : value;
 }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_vocabularies.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -98,7 +99,7 @@ class Vocabularies {
         name = to_snake_case(class_name->string());
       }
       if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
-      out.push_back(filled(layer, str(folder, name, "/")));
+      out.push_back(filled(layer, absl::StrCat(folder, name, "/")));
     }
     return out;
   }
@@ -180,7 +181,7 @@ class VocabularyWriter {
       for (const Config& layer : layers->items()) {
         std::string name = to_snake_case(layer["class_name"].string());
         if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
-        all.push_back(emptied(layer, str(group, "layers/", name, "/")));
+        all.push_back(emptied(layer, absl::StrCat(group, "layers/", name, "/")));
       }
       inner.set("layers", std::move(all));
       out.set("config", std::move(inner));
@@ -202,7 +203,7 @@ class VocabularyWriter {
       }
       text += line + "\n";
     }
-    assets_.emplace(str("assets/", group, "vocabulary.txt"), std::move(text));
+    assets_.emplace(absl::StrCat("assets/", group, "vocabulary.txt"), std::move(text));
     config.set("vocabulary", Config());
     return config;
   }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_weights_h5.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <map>
 
@@ -49,14 +50,15 @@ Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_coun
     const std::string inside = vars_of(group.path + "/_lookup_layer");
     add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
-      out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
+      out.datasets.push_back(
+          {.path = absl::StrCat(vars, "/", i), .get = std::move(group.weights[i].get)});
     }
     for (const NamedDynamicTable& table : group.dynamic_tables) {
-      out.groups.push_back(str(vars, "/", table.name));
+      out.groups.push_back(absl::StrCat(vars, "/", table.name));
       const auto parts = dynamic_parts(table, min_count);
       for (size_t i = 0; i < parts.size(); ++i) {
         out.datasets.push_back(
-            {.path = str(vars, "/", table.name, "/", kDynamicParts[i]), .get = parts[i]});
+            {.path = absl::StrCat(vars, "/", table.name, "/", kDynamicParts[i]), .get = parts[i]});
       }
     }
   }
@@ -64,7 +66,8 @@ Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_coun
   add(kOptimizer, model.optimizer()->name());
   std::vector<OptimizerState> state = optimizer_state(model);
   for (size_t i = 0; i < state.size(); ++i) {
-    out.datasets.push_back({.path = str(kOptimizer, "/", i), .get = std::move(state[i].get)});
+    out.datasets.push_back(
+        {.path = absl::StrCat(kOptimizer, "/", i), .get = std::move(state[i].get)});
   }
   return out;
 }
@@ -89,8 +92,8 @@ class Reader {
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
       const StateEntry& entry = group.weights[i];
-      take(str("layer '", group.name, "', weight '", entry.name, "'"), str(vars, "/", i),
-           entry.spec, entry.set, entry.check);
+      take(absl::StrCat("layer '", group.name, "', weight '", entry.name, "'"),
+           absl::StrCat(vars, "/", i), entry.spec, entry.set, entry.check);
     }
   }
 
@@ -102,11 +105,12 @@ class Reader {
     const auto is_slot = [](const OptimizerState& s) { return s.is_slot; };
     const size_t scalars = std::ranges::find_if(state, is_slot) - state.begin();
     if (stored != state.size() && stored != scalars) {
-      return leave_optimizer_out(str(file_.path(), ", ", kOptimizer), state.size(), stored);
+      return leave_optimizer_out(absl::StrCat(file_.path(), ", ", kOptimizer), state.size(),
+                                 stored);
     }
     for (size_t i = 0; i < stored; ++i) {
-      take(str("optimizer, '", state[i].name, "'"), str(kOptimizer, "/", i), state[i].spec,
-           state[i].set);
+      take(absl::StrCat("optimizer, '", state[i].name, "'"), absl::StrCat(kOptimizer, "/", i),
+           state[i].spec, state[i].set);
     }
   }
 
@@ -141,8 +145,9 @@ class Reader {
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
       const StateEntry& entry = group.weights[i];
-      take(str("layer '", group.layer->name(), "', weight '", entry.name, "'"),
-           str(owner->second, "/", group.positions[i]), entry.spec, entry.set, entry.check);
+      take(absl::StrCat("layer '", group.layer->name(), "', weight '", entry.name, "'"),
+           absl::StrCat(owner->second, "/", group.positions[i]), entry.spec, entry.set,
+           entry.check);
     }
     return true;
   }
@@ -171,10 +176,11 @@ class Reader {
   // are those since Keras 2.15; before, children were not in "layers".
   void index(const std::string& group, const std::string& path = "") {
     for (const std::string& child : file_.children(group.empty() ? "/" : group)) {
-      const std::string full = str(group, "/", child);
+      const std::string full = absl::StrCat(group, "/", child);
       if (!file_.is_group(full)) continue;
       if (child != "vars") {
-        index(full, path.empty() ? path_of_now(child) : str(path, "/", path_of_now(child)));
+        index(full,
+              path.empty() ? path_of_now(child) : absl::StrCat(path, "/", path_of_now(child)));
         continue;
       }
       by_path_[path] = full;
@@ -214,13 +220,13 @@ class Reader {
   }
 
   void take_table(const std::string& vars, const NamedDynamicTable& table) {
-    const std::string group = str(vars, "/", table.name);
+    const std::string group = absl::StrCat(vars, "/", table.name);
     if (vars.empty() || !file_.has(group)) {
       return mismatch("layer '", table.layer, "' requires table '", table.name,
                       "' with dynamic ids, which the file does not have");
     }
     std::vector<std::string> datasets;
-    for (const char* part : kDynamicParts) datasets.push_back(str(group, "/", part));
+    for (const char* part : kDynamicParts) datasets.push_back(absl::StrCat(group, "/", part));
     tables_.emplace_back(table.table, read_dynamic_table(file_, datasets, table));
   }
 

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/keras/internal/legacy_weights.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <map>
@@ -16,7 +17,7 @@ using Charset = Hdf5Writer::Charset;
 
 // Returns the path of a name in the group "/model_weights" or "/".
 std::string inside(const std::string& root, const std::string& name) {
-  return root == "/" ? root + name : str(root, "/", name);
+  return root == "/" ? root + name : absl::StrCat(root, "/", name);
 }
 
 // Tables for unbounded ids follow the weights.
@@ -25,14 +26,15 @@ void add_weights(const LayerWeights& layer, const std::string& root, const MinCo
   const std::string group = inside(root, layer.layer);
   std::vector<std::string> names;
   for (const NamedWeight& weight : layer.weights) {
-    out.datasets.push_back({.path = str(group, "/", weight.name), .get = weight.entry.get});
+    out.datasets.push_back(
+        {.path = absl::StrCat(group, "/", weight.name), .get = weight.entry.get});
     names.push_back(weight.name);
   }
   for (const LayerWeights::Table& table : layer.dynamic_tables) {
     const auto parts = dynamic_parts(table.table, min_count);
     for (size_t i = 0; i < parts.size(); ++i) {
-      names.push_back(str(table.prefix, kDynamicParts[i], ":0"));
-      out.datasets.push_back({.path = str(group, "/", names.back()), .get = parts[i]});
+      names.push_back(absl::StrCat(table.prefix, kDynamicParts[i], ":0"));
+      out.datasets.push_back({.path = absl::StrCat(group, "/", names.back()), .get = parts[i]});
     }
   }
   out.groups.push_back(group);
@@ -164,7 +166,8 @@ class Matcher {
     const std::string group = inside(root_, name);
     if (!file_.has(group)) return out;
     out.names = file_.string_list(group, "weight_names");
-    for (const std::string& weight : out.names) out.datasets.push_back(str(group, "/", weight));
+    for (const std::string& weight : out.names)
+      out.datasets.push_back(absl::StrCat(group, "/", weight));
     return out;
   }
 
@@ -210,7 +213,7 @@ class Matcher {
       const auto same = by_name.find(layer.layer);
       const auto it = by_plain_name.find(layer.layer);
       if (same == by_name.end() && it == by_plain_name.end()) {
-        skipped_.push_back(str("layer '", layer.layer, "' is not in ", file_.path()));
+        skipped_.push_back(absl::StrCat("layer '", layer.layer, "' is not in ", file_.path()));
         continue;
       }
       any = true;
@@ -236,7 +239,8 @@ class Matcher {
       const std::vector<std::string> datasets(from, from + kDynamicParts.size());
       const NamedDynamicTable& table = layer.dynamic_tables[i].table;
       // Tables of equal sizes must not be taken for each other.
-      if (!datasets[0].ends_with(str("/", table.name, "/", kDynamicParts[0], ":0"))) return false;
+      if (!datasets[0].ends_with(absl::StrCat("/", table.name, "/", kDynamicParts[0], ":0")))
+        return false;
       tables_.emplace_back(table.table, read_dynamic_table(file_, datasets, table));
     }
     stored.names.resize(first);

@@ -1,5 +1,7 @@
 #include <keel/savedmodel/keras/internal/signature_files.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
 
@@ -80,7 +82,7 @@ ExampleFeature feature_from_config(const Config& config) {
 
 void check_signatures(const Model& model, const SignatureSpecs& specs) {
   for (const auto& [name, features] : specs) {
-    naming_file(str("signature '", name, "'"), "features", [&] {
+    naming_file(absl::StrCat("signature '", name, "'"), "features", [&] {
       data::FeatureSpecs parsed;
       // NOLINTNEXTLINE(clang-analyzer-*): false positive for a captured structured binding
       for (const auto& [feature, spec] : features) parsed.emplace(feature, spec.feature);

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/base/log.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <atomic>
@@ -76,12 +77,13 @@ void write_log(LogLevel level, std::string_view text) {
       ++repeats.suppressed;
       return;
     }
-    if (repeats.suppressed > 0) suffix = str(" (", repeats.suppressed, " more since then)");
+    if (repeats.suppressed > 0)
+      suffix = absl::StrCat(" (", repeats.suppressed, " more since then)");
     repeats = {.last = now};
   }
   const std::string head = time_text();
   if (state.dropped > 0 &&
-      write_line(str(head, "W ", state.dropped, " log lines were dropped\n"))) {
+      write_line(absl::StrCat(head, "W ", state.dropped, " log lines were dropped\n"))) {
     state.dropped = 0;
   }
   const bool written = write_line(head + kLetters[static_cast<int>(level)] + ' ' +

@@ -62,11 +62,12 @@ void Histogram::append_to(std::string& page, const std::string& name,
   for (size_t i = 0; i <= limits_.size(); ++i) {
     total += counts_[i].load(std::memory_order_relaxed);
     const std::string limit = i < limits_.size() ? absl::StrCat(limits_[i]) : "+Inf";
-    page += str(name, "_bucket{", labels, comma, "le=\"", limit, "\"} ", total, "\n");
+    absl::StrAppend(&page, name, "_bucket{", labels, comma, "le=\"", limit, "\"} ", total, "\n");
   }
   const std::string sum = absl::StrFormat("%.17g", sum_.load(std::memory_order_relaxed));
   const std::string braces = labels.empty() ? "" : "{" + labels + "}";
-  page += str(name, "_sum", braces, " ", sum, "\n", name, "_count", braces, " ", total, "\n");
+  absl::StrAppend(&page, name, "_sum", braces, " ", sum, "\n", name, "_count", braces, " ", total,
+                  "\n");
 }
 
 std::string label_value(std::string_view text) {

@@ -1,6 +1,7 @@
 #include <keel/savedmodel/serving/grpc/grpc_server.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -68,7 +69,7 @@ int64_t deadline_of(const grpc::ServerContext& context, int64_t now, int64_t tim
 
 std::string tcp_address(const std::string& address, int port) {
   const bool v6 = absl::StrContains(address, ':');
-  return str(v6 ? "[" : "", address, v6 ? "]:" : ":", port);
+  return absl::StrCat(v6 ? "[" : "", address, v6 ? "]:" : ":", port);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/input_values.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <new>
 
@@ -11,7 +12,7 @@ constexpr size_t kMostKeptText = 1 << 12;
 
 std::string shape_text(std::span<const int64_t> dims) {
   std::string out = "(";
-  for (size_t i = 0; i < dims.size(); ++i) out += str(i > 0 ? ", " : "", dims[i]);
+  for (size_t i = 0; i < dims.size(); ++i) absl::StrAppend(&out, i > 0 ? ", " : "", dims[i]);
   return out + (dims.size() == 1 ? ",)" : ")");
 }
 

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/model_repository.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -37,11 +38,12 @@ std::string described(const MappedTables* tables) {
   std::string reasons;
   for (const MappedTables::Table& table : tables->tables()) {
     if (table.obstacle.empty()) (table.promoted ? resident : mapped) += table.bytes;
-    if (!table.obstacle.empty()) reasons += str(" (", table.name, ": ", table.obstacle, ")");
+    if (!table.obstacle.empty())
+      absl::StrAppend(&reasons, " (", table.name, ": ", table.obstacle, ")");
   }
-  std::string out = str(", ", mapped, " bytes mapped, ");
-  if (resident > 0) out += str(resident, " moved to memory, ");
-  return out + str(tables->copied_bytes(), " copied") + reasons;
+  std::string out = absl::StrCat(", ", mapped, " bytes mapped, ");
+  if (resident > 0) absl::StrAppend(&out, resident, " moved to memory, ");
+  return out + absl::StrCat(tables->copied_bytes(), " copied") + reasons;
 }
 
 void lower_priority() {
@@ -199,8 +201,9 @@ std::vector<std::string> ModelRepository::configure(const std::vector<ModelConfi
         if (added || !s.configured || available || same || s.options.allow_labels_of_unavailable) {
           continue;
         }
-        errors.push_back(str("model ", config.name, ": label '", label, "' is refused, because ",
-                             "version ", number, " is not available; the old labels stay"));
+        errors.push_back(absl::StrCat("model ", config.name, ": label '", label,
+                                      "' is refused, because ", "version ", number,
+                                      " is not available; the old labels stay"));
         next.labels = entry.config.labels;
         break;
       }
@@ -369,7 +372,7 @@ void ModelRepository::State::finish_load(VersionLoad& load) {
     entry.metrics->loads_ok.add();
     const std::shared_ptr<MappedTables>& tables = record.version->tables();
     set_state(entry, record, VersionState::kAvailable,
-              str(" in ", load.seconds, " s", described(tables.get())));
+              absl::StrCat(" in ", load.seconds, " s", described(tables.get())));
     if (promoter && tables->mapped_bytes() > 0) promoter->add(tables, record.version);
     const auto released = std::exchange(entry.previous, {});
     publish();
@@ -412,8 +415,8 @@ void ModelRepository::State::set_state(const ModelRecord& entry, VersionRecord& 
   if (state == VersionState::kEnd) record.ended = ++ended;
   const bool failed = state == VersionState::kEnd && record.status.code != Code::kOk;
   const std::string line =
-      str("model ", entry.config.name, " version ", record.status.number, ": ", name_of(state),
-          detail, " (after ", seconds_since(record.since), " s)");
+      absl::StrCat("model ", entry.config.name, " version ", record.status.number, ": ",
+                   name_of(state), detail, " (after ", seconds_since(record.since), " s)");
   record.since = Clock::now();
   if (failed) {
     log_error(line);

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/server_config.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -22,7 +23,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!text.empty()) return;
-    text = str("line ", line + 1, ", column ", column + 1, ": ", message);
+    text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
   }
   std::string text;
 };
@@ -63,7 +64,7 @@ ModelConfig model_from(const proto::ModelConfig& config, const std::string& path
                      config.model_platform(), "'");
   }
   if (config.has_logging_config()) {
-    warnings.push_back(str("model ", config.name(), ": logging_config is ignored"));
+    warnings.push_back(absl::StrCat("model ", config.name(), ": logging_config is ignored"));
   }
   ModelConfig out = {.name = config.name(), .policy = policy_from(config.model_version_policy())};
   const std::filesystem::path base(config.base_path());
@@ -114,7 +115,7 @@ std::vector<ModelConfig> parse_model_configs(const std::string& text, const std:
   std::vector<ModelConfig> out;
   int number = 0;
   for (const proto::ModelConfig& model : config.model_config_list().config()) {
-    const std::string place = str("config ", ++number, " (name '", model.name(), "'): ");
+    const std::string place = absl::StrCat("config ", ++number, " (name '", model.name(), "'): ");
     in_place(path, place, [&] {
       ModelConfig made = model_from(model, path, warnings);
       const bool twice = std::ranges::any_of(

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/models/version_folder.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <absl/time/clock.h>
 #include <absl/time/time.h>
@@ -44,8 +45,9 @@ std::optional<std::map<int64_t, std::string>> list_versions(const std::string& b
     if (!number || !entries->is_directory(ignored)) continue;
     const auto [at, added] = out.emplace(*number, name);
     if (added) continue;
-    warnings.push_back(str(base_path, ": folders ", at->second, " and ", name,
-                           " are the same version; the one without leading zeros is used"));
+    warnings.push_back(
+        absl::StrCat(base_path, ": folders ", at->second, " and ", name,
+                     " are the same version; the one without leading zeros is used"));
     at->second = std::min(at->second, name, [](const std::string& a, const std::string& b) {
       return a.size() < b.size();
     });

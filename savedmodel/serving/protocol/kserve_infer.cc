@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/protocol/kserve_infer.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <optional>
 
@@ -200,7 +201,7 @@ void InferReader::read_input(JsonReader& json, int64_t position) {
     }
   }
   check_tensor(tensor);
-  const auto place = [&] { return str("input '", tensor.name, "'"); };
+  const auto place = [&] { return absl::StrCat("input '", tensor.name, "'"); };
   if (tensor.has_data && tensor.parameters.binary_data_size) {
     fail_infer(place(), " has both 'data' and binary_data_size");
   }

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/protocol/metrics_page.h>
 
+#include <absl/strings/str_cat.h>
 #include <functional>
 
 #include <keel/framework/base/function_ref.h>
@@ -13,12 +14,12 @@ class Page {
  public:
   void family(const char* name, const char* type, const char* help) {
     name_ = name;
-    text_ += str("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+    absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   }
   template <class T>
   void sample(const std::string& labels, T value) {
-    text_ +=
-        labels.empty() ? str(name_, " ", value, "\n") : str(name_, "{", labels, "} ", value, "\n");
+    text_ += labels.empty() ? absl::StrCat(name_, " ", value, "\n")
+                            : absl::StrCat(name_, "{", labels, "} ", value, "\n");
   }
   void histogram(const std::string& labels, const Histogram& histogram) {
     histogram.append_to(text_, name_, labels);
@@ -31,7 +32,7 @@ class Page {
 };
 
 std::string label(const char* name, std::string_view value) {
-  return str(name, "=\"", label_value(value), "\"");
+  return absl::StrCat(name, "=\"", label_value(value), "\"");
 }
 
 constexpr Code kCodes[] = {Code::kOk,
@@ -60,7 +61,7 @@ void add_version_counter(Page& page, const Figures& figures, const char* name, c
   for (const auto& [model, versions] : figures) {
     for (const VersionFigures& figure : versions) {
       if (figure.version == nullptr) continue;
-      page.sample(label("model", model) + str(",version=\"", figure.status.number, "\""),
+      page.sample(label("model", model) + absl::StrCat(",version=\"", figure.status.number, "\""),
                   value(figure.version->metrics()));
     }
   }
@@ -70,7 +71,7 @@ void add_version_gauges(Page& page, const Figures& figures) {
   page.family("keel_model_version_state", "gauge", "1 for the state of the version");
   for (const auto& [model, versions] : figures) {
     for (const VersionFigures& figure : versions) {
-      page.sample(label("model", model) + str(",version=\"", figure.status.number, "\",") +
+      page.sample(label("model", model) + absl::StrCat(",version=\"", figure.status.number, "\",") +
                       label("state", name_of(figure.status.state)),
                   1);
     }
@@ -84,7 +85,7 @@ void add_version_gauges(Page& page, const Figures& figures) {
         (table.promoted ? resident : table.obstacle.empty() ? mapped : copied) += table.bytes;
       }
       const std::string version =
-          label("model", model) + str(",version=\"", figure.status.number, "\",");
+          label("model", model) + absl::StrCat(",version=\"", figure.status.number, "\",");
       page.sample(version + label("kind", "mapped"), mapped);
       page.sample(version + label("kind", "resident"), resident);
       page.sample(version + label("kind", "copied"), copied);
@@ -95,7 +96,7 @@ void add_version_gauges(Page& page, const Figures& figures) {
     for (const auto& [model, versions] : figures) {
       for (const VersionFigures& figure : versions) {
         if (figure.*value == 0) continue;
-        page.sample(label("model", model) + str(",version=\"", figure.status.number, "\""),
+        page.sample(label("model", model) + absl::StrCat(",version=\"", figure.status.number, "\""),
                     figure.*value);
       }
     }

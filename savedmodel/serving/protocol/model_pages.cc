@@ -1,5 +1,7 @@
 #include <keel/savedmodel/serving/protocol/model_pages.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/savedmodel/serving/base/json_text.h>
 #include <keel/version.h>
 
@@ -26,46 +28,49 @@ std::string tfs_versions(const std::vector<VersionStatus>& versions) {
 std::string tfs_shape(std::span<const int64_t> dims) {
   std::string out = "{\"dim\": [";
   for (size_t i = 0; i < dims.size(); ++i) {
-    out += str(i > 0 ? ", " : "", "{\"size\": \"", dims[i], "\", \"name\": \"\"}");
+    absl::StrAppend(&out, i > 0 ? ", " : "", "{\"size\": \"", dims[i], "\", \"name\": \"\"}");
   }
   return out + "], \"unknown_rank\": false}";
 }
 
 std::string tfs_plain_info(const std::string& name, DType dtype, std::span<const int64_t> dims) {
-  return str("{\"dtype\": \"", tensorflow_name(dtype), "\", \"tensor_shape\": ", tfs_shape(dims),
-             ", \"name\": ", json_quoted(name), "}");
+  return absl::StrCat("{\"dtype\": \"", tensorflow_name(dtype),
+                      "\", \"tensor_shape\": ", tfs_shape(dims), ", \"name\": ", json_quoted(name),
+                      "}");
 }
 
 std::string tfs_info(const TensorInfo& info) {
   const TensorSpec& spec = info.spec;
   const std::span<const int64_t> dims = spec.shape.dims();
-  const std::string head = str("{\"dtype\": \"", tensorflow_name(spec.dtype),
-                               "\", \"tensor_shape\": ", tfs_shape(dims), ", ");
+  const std::string head = absl::StrCat("{\"dtype\": \"", tensorflow_name(spec.dtype),
+                                        "\", \"tensor_shape\": ", tfs_shape(dims), ", ");
   switch (spec.layout) {
     case Layout::kDense:
       break;
     case Layout::kSparse:
-      return str(head,
-                 "\"coo_sparse\": {\"values_tensor_name\": ", json_quoted(info.name + ".values"),
-                 ", \"indices_tensor_name\": ", json_quoted(info.name + ".indices"),
-                 ", \"dense_shape_tensor_name\": ", json_quoted(info.name + ".dense_shape"), "}}");
+      return absl::StrCat(
+          head, "\"coo_sparse\": {\"values_tensor_name\": ", json_quoted(info.name + ".values"),
+          ", \"indices_tensor_name\": ", json_quoted(info.name + ".indices"),
+          ", \"dense_shape_tensor_name\": ", json_quoted(info.name + ".dense_shape"), "}}");
     case Layout::kRagged: {
       std::vector<int64_t> values(dims.begin() + 1, dims.end());
       values[0] = -1;
       const int64_t splits = -1;
-      return str(head, "\"composite_tensor\": {\"type_spec\": {\"type_spec_class\": ",
-                 "\"RAGGED_TENSOR_SPEC\"}, \"components\": [",
-                 tfs_plain_info(info.name + ".values", spec.dtype, values), ", ",
-                 tfs_plain_info(info.name + ".row_splits", DType::kInt64, {&splits, 1}), "]}}");
+      return absl::StrCat(head, "\"composite_tensor\": {\"type_spec\": {\"type_spec_class\": ",
+                          "\"RAGGED_TENSOR_SPEC\"}, \"components\": [",
+                          tfs_plain_info(info.name + ".values", spec.dtype, values), ", ",
+                          tfs_plain_info(info.name + ".row_splits", DType::kInt64, {&splits, 1}),
+                          "]}}");
     }
   }
-  return str(head, "\"name\": ", json_quoted(info.name), "}");
+  return absl::StrCat(head, "\"name\": ", json_quoted(info.name), "}");
 }
 
 std::string tfs_infos(const std::vector<TensorInfo>& tensors) {
   std::string out = "{";
   for (const TensorInfo& tensor : tensors) {
-    out += str(out.size() > 1 ? ", " : "", json_quoted(tensor.name), ": ", tfs_info(tensor));
+    absl::StrAppend(&out, out.size() > 1 ? ", " : "", json_quoted(tensor.name), ": ",
+                    tfs_info(tensor));
   }
   return out + "}";
 }
@@ -73,30 +78,31 @@ std::string tfs_infos(const std::vector<TensorInfo>& tensors) {
 std::string kserve_tensors(const std::vector<PartInfo>& parts) {
   std::string out = "[";
   for (const PartInfo& part : parts) {
-    out += str(out.size() > 1 ? ", " : "", "{\"name\": ", json_quoted(part.name),
-               ", \"datatype\": \"", v2_name(part.dtype), "\", \"shape\": [");
-    for (size_t i = 0; i < part.shape.size(); ++i) out += str(i > 0 ? ", " : "", part.shape[i]);
+    absl::StrAppend(&out, out.size() > 1 ? ", " : "", "{\"name\": ", json_quoted(part.name),
+                    ", \"datatype\": \"", v2_name(part.dtype), "\", \"shape\": [");
+    for (size_t i = 0; i < part.shape.size(); ++i)
+      absl::StrAppend(&out, i > 0 ? ", " : "", part.shape[i]);
     out += "]}";
   }
   return out + "]";
 }
 
 std::string duration(int64_t count, int64_t ns) {
-  return str("{\"count\": ", count, ", \"ns\": ", ns, "}");
+  return absl::StrCat("{\"count\": ", count, ", \"ns\": ", ns, "}");
 }
 
 }  // namespace
 
 std::string tfs_status_json(const std::vector<VersionStatus>& versions) {
-  return str("{\"model_version_status\": ", tfs_versions(versions), "}");
+  return absl::StrCat("{\"model_version_status\": ", tfs_versions(versions), "}");
 }
 
 std::string tfs_models_json(const std::vector<ModelStatus>& models) {
   std::string out = "{\"models\": [";
   bool first = true;
   for (const ModelStatus& model : models) {
-    out += str(first ? "" : ", ", "{\"name\": ", json_quoted(model.name),
-               ", \"model_version_status\": ", tfs_versions(model.versions), "}");
+    absl::StrAppend(&out, first ? "" : ", ", "{\"name\": ", json_quoted(model.name),
+                    ", \"model_version_status\": ", tfs_versions(model.versions), "}");
     first = false;
   }
   return out + "]}";
@@ -105,14 +111,15 @@ std::string tfs_models_json(const std::vector<ModelStatus>& models) {
 std::string tfs_metadata_json(const ModelVersion& version) {
   std::string signatures;
   for (const auto& [name, signature] : version.signatures()) {
-    signatures += str(signatures.empty() ? "" : ", ", json_quoted(name),
-                      ": {\"inputs\": ", tfs_infos(signature.inputs),
-                      ", \"outputs\": ", tfs_infos(signature.outputs),
-                      ", \"method_name\": \"tensorflow/serving/predict\", \"defaults\": {}}");
+    absl::StrAppend(&signatures, signatures.empty() ? "" : ", ", json_quoted(name),
+                    ": {\"inputs\": ", tfs_infos(signature.inputs),
+                    ", \"outputs\": ", tfs_infos(signature.outputs),
+                    ", \"method_name\": \"tensorflow/serving/predict\", \"defaults\": {}}");
   }
-  return str("{\"model_spec\": {\"name\": ", json_quoted(version.model()),
-             ", \"signature_name\": \"\", \"version\": \"", version.number(),
-             "\"}, \"metadata\": {\"signature_def\": {\"signature_def\": {", signatures, "}}}}");
+  return absl::StrCat("{\"model_spec\": {\"name\": ", json_quoted(version.model()),
+                      ", \"signature_name\": \"\", \"version\": \"", version.number(),
+                      "\"}, \"metadata\": {\"signature_def\": {\"signature_def\": {", signatures,
+                      "}}}}");
 }
 
 std::string kserve_metadata_json(const ModelVersion& version,
@@ -120,15 +127,16 @@ std::string kserve_metadata_json(const ModelVersion& version,
   const ServedSignature& signature = version.signature({});
   std::string numbers;
   for (int64_t number : versions) numbers += str(numbers.empty() ? "" : ", ", '"', number, '"');
-  return str("{\"name\": ", json_quoted(version.model()), ", \"versions\": [", numbers,
-             "], \"platform\": \"keel_keras\", \"inputs\": ", kserve_tensors(signature.input_parts),
-             ", \"outputs\": ", kserve_tensors(signature.output_parts), "}");
+  return absl::StrCat(
+      "{\"name\": ", json_quoted(version.model()), ", \"versions\": [", numbers,
+      "], \"platform\": \"keel_keras\", \"inputs\": ", kserve_tensors(signature.input_parts),
+      ", \"outputs\": ", kserve_tensors(signature.output_parts), "}");
 }
 
 std::string kserve_server_json() {
-  return str("{\"name\": \"keel\", \"version\": \"", KEEL_VERSION,
-             "\", \"extensions\": [\"binary_tensor_data\", \"model_repository\", "
-             "\"statistics\"]}");
+  return absl::StrCat("{\"name\": \"keel\", \"version\": \"", KEEL_VERSION,
+                      "\", \"extensions\": [\"binary_tensor_data\", \"model_repository\", "
+                      "\"statistics\"]}");
 }
 
 const char* kserve_state(VersionState state) {
@@ -157,9 +165,9 @@ std::string kserve_index_json(const std::vector<ModelStatus>& models, bool only_
     for (const VersionStatus& version : model.versions) {
       const std::string state = kserve_state(version.state);
       if (only_ready && state != "READY") continue;
-      out += str(out.size() > 1 ? ", " : "", "{\"name\": ", json_quoted(model.name),
-                 ", \"version\": \"", version.number, "\", \"state\": \"", state,
-                 "\", \"reason\": ", json_quoted(kserve_reason(version)), "}");
+      absl::StrAppend(&out, out.size() > 1 ? ", " : "", "{\"name\": ", json_quoted(model.name),
+                      ", \"version\": \"", version.number, "\", \"state\": \"", state,
+                      "\", \"reason\": ", json_quoted(kserve_reason(version)), "}");
     }
   }
   return out + "]";
@@ -171,15 +179,16 @@ std::string kserve_stats_json(const std::vector<VersionHandle>& versions) {
   for (const VersionHandle& version : versions) {
     const VersionMetrics& m = version->metrics();
     const int64_t success = m.success.value(), executions = m.executions.value();
-    out += str(first ? "" : ", ", "{\"name\": ", json_quoted(version->model()), ", \"version\": \"",
-               version->number(), "\", \"inference_count\": ", m.rows.value(),
-               ", \"execution_count\": ", executions,
-               ", \"inference_stats\": {\"success\": ", duration(success, m.success_ns.value()),
-               ", \"fail\": ", duration(m.failure.value(), m.failure_ns.value()),
-               ", \"queue\": ", duration(success, m.queue_ns.value()),
-               ", \"compute_input\": ", duration(success, m.input_ns.value()),
-               ", \"compute_infer\": ", duration(success, m.infer_ns.value()),
-               ", \"compute_output\": ", duration(success, m.output_ns.value()), "}}");
+    absl::StrAppend(
+        &out, first ? "" : ", ", "{\"name\": ", json_quoted(version->model()), ", \"version\": \"",
+        version->number(), "\", \"inference_count\": ", m.rows.value(),
+        ", \"execution_count\": ", executions,
+        ", \"inference_stats\": {\"success\": ", duration(success, m.success_ns.value()),
+        ", \"fail\": ", duration(m.failure.value(), m.failure_ns.value()),
+        ", \"queue\": ", duration(success, m.queue_ns.value()),
+        ", \"compute_input\": ", duration(success, m.input_ns.value()),
+        ", \"compute_infer\": ", duration(success, m.infer_ns.value()),
+        ", \"compute_output\": ", duration(success, m.output_ns.value()), "}}");
     first = false;
   }
   return out + "]}";

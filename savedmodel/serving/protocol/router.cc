@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/protocol/router.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -45,7 +46,7 @@ void set_error(HttpResponse& response, int status, std::string_view text) {
 void fail_method(HttpResponse& response, const HttpRequest& request, const char* allowed) {
   set_error(response, 405,
             str("method ", request.method_text, " is not allowed here; use ", allowed));
-  response.headers += str("Allow: ", allowed, "\r\n");
+  absl::StrAppend(&response.headers, "Allow: ", allowed, "\r\n");
 }
 
 void fail_path(HttpResponse& response, const HttpRequest& request) {
@@ -354,7 +355,7 @@ void Router::route(const HttpRequest& request, HttpResponse& response) {
   } else {
     const bool is_ready = ready();
     response.status = is_ready ? 200 : 503;
-    response.body = str("{\"ready\": ", is_ready ? "true" : "false", "}");
+    response.body = absl::StrCat("{\"ready\": ", is_ready ? "true" : "false", "}");
   }
 }
 
@@ -442,7 +443,8 @@ void Router::answer_kserve_model(const HttpRequest& request, std::string_view re
     append_json_string(quoted, target.name);
     const bool is_ready = is_available(repository_, target.as_target(true));
     response.status = is_ready ? 200 : 503;
-    response.body = str("{\"name\": ", quoted, ", \"ready\": ", is_ready ? "true" : "false", "}");
+    response.body =
+        absl::StrCat("{\"name\": ", quoted, ", \"ready\": ", is_ready ? "true" : "false", "}");
     return;
   }
   const VersionHandle version = find(target, true);
@@ -514,7 +516,7 @@ void Router::route_kserve(const HttpRequest& request, HttpResponse& response) {
   } else {
     const bool is_ready = ready();
     response.status = is_ready ? 200 : 503;
-    response.body = str("{\"ready\": ", is_ready ? "true" : "false", "}");
+    response.body = absl::StrCat("{\"ready\": ", is_ready ? "true" : "false", "}");
   }
 }
 

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/protocol/tfs_examples.h>
 
+#include <absl/strings/str_cat.h>
 #include <optional>
 
 #include <keel/savedmodel/serving/base/base64.h>
@@ -117,7 +118,8 @@ ExamplesBody read_examples_body(std::string_view body, const RequestLimits& limi
       if (json.kind() != JsonKind::kArray) fail_examples("'examples' must be a list of objects");
       json.enter_array();
       while (json.next_element()) {
-        out.examples.push_back(read_example(json, str("examples[", out.examples.size(), "]")));
+        out.examples.push_back(
+            read_example(json, absl::StrCat("examples[", out.examples.size(), "]")));
         check_rows(std::ssize(out.examples), limits);
       }
     } else {

@@ -1,5 +1,6 @@
 #include <keel/framework/data/csv/internal/csv_splitter.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -55,7 +56,8 @@ void append_positions(uint64_t bits, uint32_t at, uint32_t* ends, uint32_t* begi
 }  // namespace
 
 std::string CsvPlace::of_row(int64_t row) const {
-  return str(caller, ": file '", file, "', ", row <= 0 ? "header" : str("row ", row));
+  return absl::StrCat(caller, ": file '", file, "', ",
+                      row <= 0 ? "header" : absl::StrCat("row ", row));
 }
 
 std::string CsvField::unescaped() const {

@@ -1,6 +1,7 @@
 #include <keel/layers/embedding/mid_level/internal/core_of_device.h>
 
 #include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -36,7 +37,7 @@ std::map<std::string, std::string> parts_of(const std::string& device) {
     std::string key = part.substr(0, colon);
     std::string value = part.substr(colon + 1);
     if (key != "job" && key != "replica" && key != "task" && key != "device") {
-      value = str(key, ":", value);
+      value = absl::StrCat(key, ":", value);
       key = "device";
     }
     if (!parts.emplace(key, value).second) refuse(device, "");
@@ -61,7 +62,8 @@ int core_of_device(const std::string& device, const CoresOfHosts& cores) {
       task == parts.end() ? std::nullopt : std::optional(number(device, task->second));
   const int most = host ? cores.cores_of_each : cores.hosts * cores.cores_of_each;
   if (core >= most || host.value_or(0) >= cores.hosts) {
-    refuse(device, str("; there are ", cores.hosts, " hosts of ", cores.cores_of_each, " cores"));
+    refuse(device,
+           absl::StrCat("; there are ", cores.hosts, " hosts of ", cores.cores_of_each, " cores"));
   }
   return host.value_or(0) * cores.cores_of_each + core;
 }

@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/tables/internal/bags.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <iostream>
 #include <numeric>
@@ -231,7 +232,7 @@ Tensor numbers_of_keys(const std::string& path, const FeatureConfig& feature, co
     if (!is_invalid) continue;
     if (policy == IdPolicy::Kind::kError) {
       throw InvalidIdError("TPUEmbedding: feature '", path, "': the id at position ", i, " is ",
-                           is_string ? "empty" : str(keys.data<int64_t>()[i]),
+                           is_string ? "empty" : absl::StrCat(keys.data<int64_t>()[i]),
                            ", which IdPolicy::error() rejects");
     }
     numbers[i] = -1;
@@ -242,9 +243,9 @@ Tensor numbers_of_keys(const std::string& path, const FeatureConfig& feature, co
 // Converts the positions of the ids to bags as if they were the ids, then replaces them by the ids.
 FeatureBags key_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                      const std::optional<TensorLike>& weights, bool pooled_dense) {
-  const Tensor keys =
-      key_values(str("TPUEmbedding: feature '", path, "': table '", feature.table->name, "'"),
-                 feature.table->dynamic->key, input.values());
+  const Tensor keys = key_values(
+      absl::StrCat("TPUEmbedding: feature '", path, "': table '", feature.table->name, "'"),
+      feature.table->dynamic->key, input.values());
   const Tensor numbers = numbers_of_keys(path, feature, keys);
   FeatureConfig positions = feature;
   positions.table = std::make_shared<TableConfig>(*feature.table);
@@ -269,10 +270,10 @@ void warn_of_unused_length(const std::string& path, const FeatureConfig& feature
                            const TensorSpec& input) {
   if (feature.max_sequence_length == 0 || input.layout == Layout::kDense) return;
   if (is_sequence(feature, input)) return;
-  std::cerr << str("TPUEmbedding: feature '", path, "': max_sequence_length ",
-                   feature.max_sequence_length, " has no effect ",
-                   feature.output_shape ? "together with output_shape" : "on ids of rank above 2",
-                   "\n");
+  std::cerr << absl::StrCat(
+      "TPUEmbedding: feature '", path, "': max_sequence_length ", feature.max_sequence_length,
+      " has no effect ",
+      feature.output_shape ? "together with output_shape" : "on ids of rank above 2", "\n");
 }
 
 Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,

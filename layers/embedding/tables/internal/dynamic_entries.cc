@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/tables/internal/dynamic_entries.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -348,10 +349,10 @@ std::string dynamic_notice(const std::string& caller, const DynamicTableStatisti
   const double share = s.looked_up == 0 ? 0
                                         : 100.0 * static_cast<double>(s.not_admitted) /
                                               static_cast<double>(s.looked_up);
-  return str(caller, " has ", s.size, " rows; ", std::round(10 * share) / 10,
-             " % of the ids were not admitted, ",
-             s.evicted_ttl + s.evicted_norm + s.evicted_capacity, " ids were evicted, ", s.refused,
-             " were refused");
+  return absl::StrCat(caller, " has ", s.size, " rows; ", std::round(10 * share) / 10,
+                      " % of the ids were not admitted, ",
+                      s.evicted_ttl + s.evicted_norm + s.evicted_capacity, " ids were evicted, ",
+                      s.refused, " were refused");
 }
 
 }  // namespace keel

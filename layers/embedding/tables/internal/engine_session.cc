@@ -1,6 +1,7 @@
 // The part of EngineSession that runs in each step: prefetch, lookup and apply.
 #include <keel/layers/embedding/tables/internal/engine_session.h>
 
+#include <absl/strings/str_cat.h>
 #include <iostream>
 
 #include <keel/autodiff/replica_context.h>
@@ -180,8 +181,8 @@ void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Ten
       gradients[f] = gradients[f].reshaped({gradients[f].size() / dim, dim});
       if (ticket->pools[f]) gradients[f] = ticket->pools[f]->rows_gradient(gradients[f]);
     } else if (!s.warned[f].exchange(true)) {
-      std::cerr << str(kSessionCaller, ": the loss does not depend on feature '", s.paths[f],
-                       "'; its rows are updated with zero gradients\n");
+      std::cerr << absl::StrCat(kSessionCaller, ": the loss does not depend on feature '",
+                                s.paths[f], "'; its rows are updated with zero gradients\n");
     }
   }
   distribute::Communicator& communicator = s.strategy.communicator();

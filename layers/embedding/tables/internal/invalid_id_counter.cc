@@ -1,5 +1,7 @@
 #include <keel/layers/embedding/tables/internal/invalid_id_counter.h>
 
+#include <absl/strings/str_cat.h>
+
 namespace keel {
 
 std::vector<std::string> notices_of(const std::string& caller, const std::string& feature,
@@ -7,8 +9,9 @@ std::vector<std::string> notices_of(const std::string& caller, const std::string
   std::vector<std::string> out;
   const auto add = [&](int64_t count, const char* what) {
     if (count == 0) return;
-    out.push_back(str(caller, ": feature '", feature, "': ", count, count == 1 ? " id" : " ids",
-                      " outside the table ", count == 1 ? "was " : "were ", what));
+    out.push_back(absl::StrCat(caller, ": feature '", feature, "': ", count,
+                               count == 1 ? " id" : " ids", " outside the table ",
+                               count == 1 ? "was " : "were ", what));
   };
   add(counts.dropped, "dropped");
   add(counts.replaced, "replaced by the default row");

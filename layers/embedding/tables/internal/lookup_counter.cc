@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/tables/internal/lookup_counter.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/framework/base/errors.h>
@@ -63,9 +64,9 @@ void add_statistics(LookupStatistics& sum, const LookupStatistics& other) {
 
 std::string text_of(const LookupStatistics& s) {
   const double lookups = static_cast<double>(std::max<int64_t>(s.lookups, 1));
-  return str(static_cast<double>(s.ids) / lookups, " ids per lookup, at most ", s.most_ids, "; ",
-             static_cast<double>(s.distinct_ids) / lookups, " distinct ids, at most ",
-             s.most_distinct_ids, "; ", s.lookups, " lookups");
+  return absl::StrCat(static_cast<double>(s.ids) / lookups, " ids per lookup, at most ", s.most_ids,
+                      "; ", static_cast<double>(s.distinct_ids) / lookups,
+                      " distinct ids, at most ", s.most_distinct_ids, "; ", s.lookups, " lookups");
 }
 
 }  // namespace keel

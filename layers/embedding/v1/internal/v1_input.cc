@@ -1,5 +1,6 @@
 #include <keel/layers/embedding/v1/internal/v1_input.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 namespace keel::tpu::v1 {
@@ -156,7 +157,7 @@ Tensor one_per_row(const Tensor& ids) {
 
 EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<TensorLike> weights,
                         bool combines, bool sequence) {
-  const std::string caller = str("split_inputs: feature '", key, "'");
+  const std::string caller = absl::StrCat("split_inputs: feature '", key, "'");
   ids = checked_ids(caller, ids);
   if (ids.layout() == Layout::kDense) {
     if (!combines && weights) {
@@ -185,10 +186,11 @@ EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<Te
 SplitInputs split_inputs(const Tensors::Dict& batch, const Configs& configs) {
   SplitInputs out = {.features = batch};
   for (const auto& [key, feature] : configs.feature_to_config_dict) {
-    const TensorLike ids = take(out.features, key, str("feature '", key, "'"));
+    const TensorLike ids = take(out.features, key, absl::StrCat("feature '", key, "'"));
     std::optional<TensorLike> weights;
     if (!feature->weight_key.empty()) {
-      weights = take(out.features, feature->weight_key, str("weights of feature '", key, "'"));
+      weights =
+          take(out.features, feature->weight_key, absl::StrCat("weights of feature '", key, "'"));
     }
     const bool combines = configs.table_to_config_dict.at(feature->table_id)->combiner.has_value();
     const bool sequence = feature->max_sequence_length > 0;
@@ -207,9 +209,9 @@ Specs::Dict model_feature_specs(const Specs::Dict& batch, const Configs& configs
   Specs::Dict out = batch;
   Specs::Dict made;
   for (const auto& [key, feature] : configs.feature_to_config_dict) {
-    const TensorSpec ids = take(out, key, str("feature '", key, "'"));
+    const TensorSpec ids = take(out, key, absl::StrCat("feature '", key, "'"));
     if (!feature->weight_key.empty()) {
-      take(out, feature->weight_key, str("weights of feature '", key, "'"));
+      take(out, feature->weight_key, absl::StrCat("weights of feature '", key, "'"));
     }
     const int64_t rows = ids.shape.rank() > 0 ? ids.shape[0] : kUnknown;
     const int64_t dim = configs.table_to_config_dict.at(feature->table_id)->dimension;

@@ -1,5 +1,6 @@
 #include <keel/layers/serving/steps/internal/lookup_step.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -386,7 +387,7 @@ void reject_invalid_keys(const PlanLookup& lookup, const RowsOfKeys<Key>& keys, 
       if constexpr (std::is_same_v<Key, std::string>) {
         return std::string("empty");
       } else {
-        return str(keys.data[i]);
+        return absl::StrCat(keys.data[i]);
       }
     }();
     throw InvalidIdError(lookup.caller, ": the id at position ", i, " is ", id,
@@ -566,7 +567,7 @@ void LookupStep::run(const PlanCall& call) const {
 }
 
 std::string LookupStep::what() const {
-  return str("lookups in ", dense_.size() + pooled_.size(), " tables");
+  return absl::StrCat("lookups in ", dense_.size() + pooled_.size(), " tables");
 }
 
 }  // namespace keel

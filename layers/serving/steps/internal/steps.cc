@@ -1,5 +1,6 @@
 #include <keel/layers/serving/steps/internal/steps.h>
 
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
@@ -24,7 +25,8 @@ void ProductStep::run(const PlanCall& call) const {
 }
 
 std::string ProductStep::what() const {
-  return str("product ", matrix_->inner(), " x ", matrix_->columns(), ", ", function_.name());
+  return absl::StrCat("product ", matrix_->inner(), " x ", matrix_->columns(), ", ",
+                      function_.name());
 }
 
 void MapStep::run(const PlanCall& call) const {

@@ -1,5 +1,7 @@
 #include <keel/layers/training/compile/internal/compiled_loss.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/internal/cast.h>
@@ -54,8 +56,8 @@ CompiledLoss::CompiledLoss(LossesArgument losses, LossWeights weights)
 
 void CompiledLoss::resolve(const std::vector<std::string>& outputs) {
   std::vector<LossArgument> by_output =
-      losses_.resolve(str(kCompile, ", loss"), outputs, LossArgument());
-  weights_ = loss_weights_.resolve(str(kCompile, ", loss_weights"), outputs, 1);
+      losses_.resolve(absl::StrCat(kCompile, ", loss"), outputs, LossArgument());
+  weights_ = loss_weights_.resolve(absl::StrCat(kCompile, ", loss_weights"), outputs, 1);
   by_output_ = std::move(by_output);
   outputs_ = outputs;
 }

@@ -1,5 +1,6 @@
 #include <keel/layers/training/compile/internal/compiled_metrics.h>
 
+#include <absl/strings/str_cat.h>
 #include <map>
 
 namespace keel {
@@ -12,7 +13,7 @@ class UniqueNames {
     std::string out = prefix + name;
     if (weighted && used_.contains(out)) out = prefix + "weighted_" + name;
     const int before = used_[out]++;
-    return before == 0 ? out : str(out, "_", before);
+    return before == 0 ? out : absl::StrCat(out, "_", before);
   }
 
  private:
@@ -40,7 +41,8 @@ void CompiledMetrics::resolve(const std::vector<std::string>& outputs) {
   std::vector<Entry> entries;
   UniqueNames names;
   for (const bool weighted : {false, true}) {
-    const std::string caller = str("Model.compile, ", weighted ? "weighted_" : "", "metrics");
+    const std::string caller =
+        absl::StrCat("Model.compile, ", weighted ? "weighted_" : "", "metrics");
     const auto lists = (weighted ? weighted_ : metrics_).resolve(caller, outputs);
     for (size_t i = 0; i < lists.size(); ++i) {
       const std::string prefix = outputs.size() == 1 ? "" : outputs[i] + "_";

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/serving/http/internal/listener.h>
 
+#include <absl/strings/str_cat.h>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ namespace {
 std::string socket_error(int error) { return std::strerror(error); }
 
 int listen_on(const std::string& address, int port) {
-  const std::string place = str("cannot listen on ", address, ":", port, ": ");
+  const std::string place = absl::StrCat("cannot listen on ", address, ":", port, ": ");
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
