@@ -1,4 +1,3 @@
-#include <keel/layers/functional/internal/functional_operators.h>
 #include <keel/layers/internal/layer_extension.h>
 
 // Every layer of keel_catalog that files may name: families that few recommenders use. See
@@ -101,7 +100,6 @@ KEEL_DEFINE_LAYER_LIST(catalog, KEEL_CATALOG_LAYERS)
 namespace keel::internal {
 
 static const LayerExtension catalog_layers(register_catalog_layers);
-static const bool has_operators = (set_graph_operators(kCatalogOperators), true);
 
 }  // namespace keel::internal
 

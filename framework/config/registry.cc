@@ -36,7 +36,8 @@ std::shared_ptr<void> Classes::make(const std::string& name, const Config& confi
     const std::lock_guard lock(mutex_);
     const auto it = classes_.find(name);
     if (it == classes_.end()) {
-      throw ValueError("Registry: unknown ", what_, " class '", name, "'; register it first");
+      throw ValueError("Registry: unknown ", what_, " class '", name,
+                       "'; register it first, or link keel::keel, which has all classes of Keel");
     }
     maker = it->second.maker;
   }

@@ -155,8 +155,7 @@ class Registry {
   ClassTraits traits(const std::string& class_name) const { return classes_.traits(class_name); }
 
  private:
-  // Returns the object as a pointer to Base. The pointer owns a Base, whose destructor is virtual,
-  // so that all classes share the code that destroys them.
+  // Returns a pointer to Base that owns a Base, so that classes share the code that destroys them.
   template <class T>
   static std::shared_ptr<void> make_object(const Config& config) {
     if constexpr (requires { T::from_config(config); }) {

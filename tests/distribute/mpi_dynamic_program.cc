@@ -8,13 +8,12 @@
 //   thousandths_of_norm  if positive, clips the gradients of each table
 //   rows    if positive, adds so many rows instead of training, and prints the memory that saving
 //           and restoring take
+#include <absl/strings/str_format.h>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <random>
-
-#include <absl/strings/str_format.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>

@@ -1,13 +1,12 @@
 // A training run for mpi_training_test.py, which starts it in different numbers of processes.
 // Prints what must not depend on that number. Arguments have the form name=value; see Arguments.
+#include <absl/strings/str_format.h>
 #include <csignal>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <absl/strings/str_format.h>
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>

@@ -1,4 +1,5 @@
-// Tests of all layers that files may name.
+// Tests of all layers that files may name. Tests layers/builtin_layers.cc, catalog_layers.cc and
+// compat_layers.cc.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// The length of long loops in tests. `./dev test full` sets KEEL_TEST_EFFORT=1, which runs all cases;
-// the other commands set a fraction. Without the variable, all cases run.
+// The length of long loops in tests. `./dev test full` sets KEEL_TEST_EFFORT=1, which runs all
+// cases; the other commands set a fraction. Without the variable, all cases run.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 #include <keel/distribute/embedding/internal/engine_tables.h>
 
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <cmath>
-
-#include <absl/strings/str_format.h>
 
 #include <keel/distribute/embedding/internal/row_gradients.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>

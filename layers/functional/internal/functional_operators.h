@@ -41,7 +41,7 @@ struct GraphOperators {
   decltype(&layer_for_operator) convert;
 };
 extern const GraphOperators kCatalogOperators;
-// Sets the functions; keel_catalog calls it before main().
+// Sets the functions; keel_catalog calls it when it adds its layers to layer_registry().
 void set_graph_operators(const GraphOperators& operators);
 
 }  // namespace keel

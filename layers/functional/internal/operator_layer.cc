@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
+#include <keel/layers/functional/internal/functional_operators.h>
 #include <keel/layers/functional/internal/operator_functions.h>
 #include <keel/layers/registry.h>
 
@@ -112,6 +113,13 @@ std::shared_ptr<OperatorLayer> OperatorLayer::from_config(const Config& config) 
   return std::make_shared<OperatorLayer>(std::move(options));
 }
 
-KEEL_REGISTER(Layer, OperatorLayer)
+// Also provides the conversion of operators, which makes layers of this class.
+namespace internal {
+void register_OperatorLayer(Registry<Layer>& registry);
+void register_OperatorLayer(Registry<Layer>& registry) {
+  set_graph_operators(kCatalogOperators);
+  registry.add_builtin<OperatorLayer>({});
+}
+}  // namespace internal
 
 }  // namespace keel
