@@ -27,7 +27,7 @@ struct Printed {
 template <class... Args>
 std::string streamed(const Args&... args) {
   std::ostringstream out;
-  (out << ... << args);
+  ((out << args), ...);
   return out.str();
 }
 
