@@ -53,11 +53,14 @@ def as_source(block: str, line: int, document: pathlib.Path, name: str) -> str:
     inside = [] if is_program else [text for text in lines if HOISTED.match(text)]
     body = ["" if INCLUDE.match(text) or (not is_program and HOISTED.match(text)) else text for text in lines]
     if is_program:
-        body = [re.sub(r"\bint main\(", "auto block_main(", text) for text in body]
+        begin = next(i for i, text in enumerate(body) if re.search(r"\bint main\(", text))
+        body[begin] = body[begin].replace("int main(", "int block_main(")
+        if not body[begin].rstrip().endswith("}"):  # main() may lack the return statement
+            body[body.index("}", begin)] = "  return 0; }"
     else:
-        body = ["auto block_main() {", place, *body, "}"]
+        body = ["int block_main() {", place, *body, "  return 0; }"]
     return "\n".join([*outside, '#include "tests/docs/doc_block.h"', f"namespace keel_docs::block_{name} {{", *inside, place,
-                      *body, f'static const Block block("{name}", run_block<block_main>);', "}", ""])
+                      *body, f'static const Block block("{name}", block_main);', "}", ""])
 
 
 def write_if_changed(path: pathlib.Path, text: str):

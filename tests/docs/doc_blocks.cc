@@ -11,7 +11,7 @@ constinit const Block* first_block = nullptr;
 
 }  // namespace
 
-Block::Block(const char* name, Run run) : name_(name), run_(run), next_(first_block) {
+Block::Block(const char* name, Run main) : name_(name), run_(main), next_(first_block) {
   first_block = this;
 }
 
