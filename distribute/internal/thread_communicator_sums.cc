@@ -93,6 +93,9 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
                  owned_by(r, r + 1, total).size() * int64_t{sizeof(float)});
     }
   }
+  // Allocated before the first rendezvous: from then on other ranks read this rank's pieces, so
+  // that nothing may throw.
+  std::vector<Summand> summands(size());
   const size_t turn = m.generation % 2;
   if (attachment != nullptr) post_attachment(*attachment, turn);
   // In one process, a single rendezvous publishes the pieces. With several processes, the first one
@@ -112,7 +115,6 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
   // Other ranks read this rank's pieces until the last rendezvous, so an error is rethrown after
   // it.
   std::exception_ptr error;
-  std::vector<Summand> summands(size());
   std::array<float, kSumBlock> sum;
   const int64_t before = mine.begin - owned_by_process(placement_.process, total).begin;
   for_each_run(pieces, mine.begin, mine.end, kSumBlock,

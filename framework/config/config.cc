@@ -118,7 +118,7 @@ void decode(const Config& c, Shape& v) {
 void config_internal::FieldList::add(const Field& field) { fields_.push_back(field); }
 
 Config config_internal::write_fields(const void* options, ListFields list_fields) {
-  FieldList list;
+  FieldList list(false);
   list_fields(options, list);
   Config out = Config::dict();
   for (const FieldList::Field& field : list.fields()) {
@@ -129,7 +129,7 @@ Config config_internal::write_fields(const void* options, ListFields list_fields
 
 void config_internal::read_fields(const Config& config, const std::string& caller, void* options,
                                   ListFields list_fields) {
-  FieldList list;
+  FieldList list(true);
   list_fields(options, list);
   std::vector<std::string> known;
   for (const FieldList::Field& field : list.fields()) {

@@ -79,6 +79,9 @@ class FieldList {
     Decode decode;
   };
 
+  // `reads`: the fields are read from a Config, not written.
+  explicit FieldList(bool reads) : reads_(reads) {}
+  bool reads() const { return reads_; }
   // Adds a field.
   template <class T>
   void operator()(const char* key, const T& value) {
@@ -97,6 +100,7 @@ class FieldList {
   }
   void add(const Field& field);
 
+  const bool reads_;
   std::vector<Field> fields_;
 };
 
@@ -112,6 +116,16 @@ void reject_unknown_keys(const Config& config, const std::vector<std::string>& k
                          const std::string& caller);
 
 }  // namespace config_internal
+
+// Returns true unless `fields` are called to write a Config, for a key that is read but not always
+// written.
+constexpr bool reads_fields(const auto& field) {
+  if constexpr (requires { field.reads(); }) {
+    return field.reads();
+  } else {
+    return true;
+  }
+}
 
 // Converts options to a Config. An options struct lists the parameters that files contain, and
 // their names, in its static function `fields`:

@@ -112,8 +112,7 @@ struct SparseTopKMetricOptions {
     metric_fields(self, field);
     field("k", self.k);
     // Keras does not write this key, and its earlier releases reject it.
-    constexpr bool kReads = !std::is_const_v<std::remove_reference_t<decltype(self)>>;
-    if (kReads || self.from_sorted_ids) field("from_sorted_ids", self.from_sorted_ids);
+    if (reads_fields(field) || self.from_sorted_ids) field("from_sorted_ids", self.from_sorted_ids);
   }
   void check(const char* caller) const { internal::check_k(caller, k); }
   bool sparse_labels(const Tensor&, const Tensor&) const { return true; }
