@@ -1,5 +1,5 @@
-// Tests layers/functional/internal/graph_operators.cc, operator_arguments.cc, operator_functions.cc,
-// operator_layer.cc, operator_placeholder.cc and tensorflow_nodes.cc.
+// Tests layers/functional/internal/graph_operators.cc, operator_arguments.cc,
+// operator_functions.cc, operator_layer.cc, operator_placeholder.cc and tensorflow_nodes.cc.
 #include <keel/layers/functional/internal/operator_layer.h>
 
 #include <cmath>
