@@ -67,6 +67,7 @@ class Variable {
 
  public:
   Variable() = default;  // empty, as a layer's variables are before the layer is built
+  // Copies and moves of a handle refer to the same variable.
   ~Variable();
   Variable(const Variable& other);
   Variable(Variable&& other) noexcept = default;

@@ -10,6 +10,7 @@ import sys
 
 # A line of code, in which `//` inside a string is no comment, and the comment behind it.
 BEHIND_CODE = re.compile(r'^(?P<code>(?:[^"/]|"(?:\\.|[^"\\])*"|/(?!/))*\S\s*)//(?!/) ?(?P<text>.*)$')
+INSTANTIATION = re.compile(r"^ *extern template [^;]*;$", re.MULTILINE)
 IGNORED = re.compile(r"^\s*(NOLINT|clang-format|IWYU)")
 EXAMPLE = re.compile(r"^ {2,}\S")  # indented further than a sentence
 NO_WORD = re.compile(r"([\\@#<>|*~])")
@@ -170,6 +171,8 @@ class Filter:
 if __name__ == "__main__":
     one = Filter()
     with open(sys.argv[1], encoding="utf-8") as header:
-        for each in header:
-            one.line(each.rstrip("\n"))
+        # Doxygen takes explicit instantiations for declarations; lines keep their numbers.
+        text = INSTANTIATION.sub(lambda match: "\n" * match[0].count("\n"), header.read())
+        for each in text.splitlines():
+            one.line(each)
     print("\n".join(one.out))

@@ -19,6 +19,7 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
+  // Refers to a function or a function object, which must exist as long as it is called.
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
              requires(F& callable, Args... args) {

@@ -19,8 +19,8 @@ struct FeatureLookup {
   std::string combiner;                           // "sum", "mean" or "sqrtn"
   std::optional<DynamicVocabulary> dynamic = {};  // of the table
   int64_t max_row_length = kUnknown;              // pooled ids beyond it do not count
-  TensorLike ids;
-  std::optional<TensorLike> weights = {};
+  TensorLike ids;                                 // of the call, dense, ragged or sparse
+  std::optional<TensorLike> weights = {};         // as many as ids; unset: ones
 };
 
 // An interface of layers that look up pooled features.
