@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/base/parallel.h>
+
 namespace keel::termination_test {
 
 TEST(TerminationTest, TheFirstSignalIsRecorded) {
@@ -37,6 +39,9 @@ TEST(TerminationTest, HandlersAreRestored) {
 // Runs `body` in a child process and returns its wait status.
 template <class Body>
 int status_of_child(Body body) {
+  // ThreadSanitizer delivers no signals in the child of a process with other threads.
+  const int workers = num_workers();
+  set_num_workers(1);
   const pid_t child = fork();
   if (child == 0) {
     body();
@@ -44,6 +49,7 @@ int status_of_child(Body body) {
   }
   int status = 0;
   waitpid(child, &status, 0);
+  set_num_workers(workers);
   return status;
 }
 
