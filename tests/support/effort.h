@@ -1,12 +1,12 @@
-// The length of long loops in tests. `./dev test full` sets KEEL_TEST_EFFORT=1, which runs all
-// cases; the other commands set a fraction. Without the variable, all cases run.
+// The length of long loops in tests. KEEL_TEST_EFFORT=0.1 runs a tenth of the cases. Without the
+// variable, and in `./dev test full`, all cases run.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
-namespace keel::test {
+namespace keel::testing_support {
 
 // Returns the number of cases that a loop over `all` cases runs: at least one, and the same first
 // cases whatever the fraction.
@@ -17,4 +17,4 @@ inline int64_t cases_to_run(int64_t all) {
   return std::max<int64_t>(1, static_cast<int64_t>(fraction * static_cast<double>(all)));
 }
 
-}  // namespace keel::test
+}  // namespace keel::testing_support

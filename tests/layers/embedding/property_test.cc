@@ -16,6 +16,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 
+#include "tests/support/effort.h"
 #include "tests/support/random_embedding_case.h"
 
 namespace keel::property_test {
@@ -316,7 +317,8 @@ class PropertyTest : public testing::TestWithParam<int> {};
 
 TEST_P(PropertyTest, RandomConfigurationsAgreeWithTheNaiveReference) {
   uint64_t first = GetParam(), stride = kParts;
-  uint64_t last = number_in_environment("KEEL_PROPERTY_CASES").value_or(kDefaultCases);
+  uint64_t last = number_in_environment("KEEL_PROPERTY_CASES")
+                      .value_or(testing_support::cases_to_run(int64_t{kDefaultCases}));
   if (const auto only = number_in_environment("KEEL_PROPERTY_SEED")) {
     first = *only;
     last = first + 1;
