@@ -95,13 +95,4 @@
   X(WrapperLayer)
 // clang-format on
 
-KEEL_DEFINE_LAYER_LIST(catalog, KEEL_CATALOG_LAYERS)
-
-namespace keel::internal {
-
-static const LayerExtension catalog_layers(register_catalog_layers);
-
-}  // namespace keel::internal
-
-// The target keel_catalog makes the linker look for this symbol, and so keep this source.
-extern "C" const char keel_catalog_is_linked = 1;
+KEEL_DEFINE_LAYER_EXTENSION(catalog, KEEL_CATALOG_LAYERS)

@@ -10,13 +10,4 @@
   X(SequenceFeaturesLayer)
 // clang-format on
 
-KEEL_DEFINE_LAYER_LIST(compat, KEEL_COMPAT_LAYERS)
-
-namespace keel::internal {
-
-static const LayerExtension compat_layers(register_compat_layers);
-
-}  // namespace keel::internal
-
-// The target keel_compat makes the linker look for this symbol, and so keep this source.
-extern "C" const char keel_compat_is_linked = 1;
+KEEL_DEFINE_LAYER_EXTENSION(compat, KEEL_COMPAT_LAYERS)

@@ -118,7 +118,7 @@ class Registry {
   // Adds several classes with the same traits.
   template <class... T>
   void add_all(const ClassTraits& traits = ClassTraits{.package = ""}) {
-    (classes_.add(T::kClassName, make_object<T>, traits), ...);
+    (add<T>(traits), ...);
   }
   // Adds a class with its own factory function. Replaces a class of the same name.
   void add(const std::string& class_name, Maker maker,

@@ -6,7 +6,7 @@
 namespace keel::internal {
 
 // Adds layers to layer_registry() in every program that links the library. A library defines one
-// static object; its CMake target makes the linker keep the source with that object.
+// static object, by KEEL_DEFINE_LAYER_EXTENSION.
 class LayerExtension {
  public:
   using Add = void (*)(Registry<Layer>&);
@@ -36,3 +36,11 @@ void add_extensions(Registry<Layer>& registry);
   }
 #define KEEL_DECLARE_LAYER(name) KEEL_DECLARE_REGISTRATION(Layer, name)
 #define KEEL_ADD_LAYER(name) register_##name(registry);
+// Defines this function and the LayerExtension of the library keel_<library>, and the symbol that
+// its CMake target makes the linker look for, so that the linker keeps the source.
+#define KEEL_DEFINE_LAYER_EXTENSION(library, LIST)                              \
+  KEEL_DEFINE_LAYER_LIST(library, LIST)                                         \
+  namespace keel::internal {                                                    \
+  static const LayerExtension library##_extension(register_##library##_layers); \
+  }                                                                             \
+  extern "C" const char keel_##library##_is_linked = 1;
