@@ -129,6 +129,10 @@ function(keel_add_library name)
     target_link_libraries(${target} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
     set_target_properties(${target} PROPERTIES KEEL_JOINED ${ARG_JOINED})
     keel_unity_build(${target} ${ARG_ALONE})
+    if(KEEL_BUILD_FUZZERS AND name MATCHES "framework|savedmodel|serving")  # what reads files and requests
+      # Optimize because fuzzing needs many inputs per second.
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -O1)
+    endif()
     if(target STREQUAL "keel_${name}" AND KEEL_FAST_BUILD AND ARG_PRECOMPILED_BY AND NOT KEEL_BUILD_FUZZERS)
       target_precompile_headers(${target} REUSE_FROM keel_${ARG_PRECOMPILED_BY})
     elseif(target STREQUAL "keel_${name}" AND (KEEL_FAST_BUILD OR KEEL_PRECOMPILE_OWN_HEADERS))
@@ -176,10 +180,6 @@ function(keel_library folder)
     endif()
     target_include_directories(${target} PUBLIC
       $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include>)
-    if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
-      # Optimize because fuzzing needs many inputs per second.
-      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -O1)
-    endif()
   endforeach()
 endfunction()
 

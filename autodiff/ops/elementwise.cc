@@ -1,224 +1,26 @@
-#include <array>
 #include <cmath>
-#include <concepts>
 #include <numbers>
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/elementwise_internal.h>
 #include <keel/autodiff/ops/ops_internal.h>
 #include <keel/framework/internal/math.h>
 
 namespace keel {
 namespace {
 
-using ops::internal::BinaryLoop;
-using ops::internal::BinaryLoops;
-using ops::internal::BroadcastPlan;
-using ops::internal::UnaryLoop;
-
-// The parameters of a function, such as the factor of Scale and the bounds of Clip.
-struct Parameters {
-  double first = 0, second = 0;
-};
-
-// The tensors that the gradient of a unary or binary function may use: operands, result, and the
-// gradient of the result. Those not listed in kRetain are empty handles.
-struct Values {
-  const Tensor &a, &b, &y, &dy;
-  const Parameters parameters = {};
-};
-
-// Defaults shared by the function classes below. kFloating: accepts float32 and float64 only.
-// kScalars: a binary function that often has an operand of a single element, and is so fast that
-// this case needs loops of its own.
-struct OfNumbers {
-  static constexpr bool kFloating = false;
-  static constexpr bool kDifferentiable = true;
-  static constexpr bool kScalars = false;
-  Parameters parameters = {};
-};
-struct OfFloats : OfNumbers {
-  static constexpr bool kFloating = true;
-};
-constexpr Retain kNothing = {.inputs = 0, .outputs = 0};
-constexpr Retain kInput = {.inputs = 1, .outputs = 0};
-constexpr Retain kOutput = {.inputs = 0, .outputs = 1};
-constexpr Retain kFirst = {.inputs = 1, .outputs = 0};
-constexpr Retain kBoth = {.inputs = 3, .outputs = 0};
-constexpr Retain kSecondAndOutput = {.inputs = 2, .outputs = 1};
-
-// The ops are not templates: a function is a table of loops, one for each dtype, and of gradients.
-constexpr size_t kDTypes = static_cast<size_t>(DType::kUint8) + 1;  // up to the last numeric one
-
-struct FunctionTraits {
-  const char *class_name, *name;
-  bool floating, differentiable;
-  Retain retain;
-
-  void check_dtype(const TensorSpec& x) const {
-    if (floating) {
-      ops::internal::check_floating(name, x);
-    } else {
-      ops::internal::check_numeric(name, x);
-    }
-  }
-};
-struct UnaryFunction : FunctionTraits {
-  std::array<UnaryLoop, kDTypes> loops;
-  Gradient (*gradient)(const Values&);
-};
-struct BinaryFunction : FunctionTraits {
-  std::array<BinaryLoops, kDTypes> loops;
-  Gradient (*gradient_a)(const Values&);
-  Gradient (*gradient_b)(const Values&);
-};
-
-// Computes y[i] = f(x[i]).
-class Unary final : public Op {
- public:
-  Unary(const UnaryFunction& f, const Parameters& parameters)
-      : Op(f.class_name), f_(f), parameters_(parameters) {}
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    f_.check_dtype(in[0]);
-    return {in[0]};
-  }
-  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const DType dtype = in[0].dtype();
-    Tensor y = Tensor::uninitialized(in[0].shape(), dtype);
-    f_.check_dtype({.shape = {}, .dtype = dtype});
-    const size_t size = size_of(dtype);
-    ops::internal::map(f_.loops[static_cast<size_t>(dtype)], &parameters_, in[0].raw().data(), size,
-                       y.mutable_raw().data(), size, in[0].size());
-    return {y};
-  }
-  std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    if (!f_.differentiable) return {Gradient()};
-    const Tensor dy = args.output_gradients[0].dense();
-    return {f_.gradient({args.inputs[0], args.inputs[0], args.outputs[0], dy, parameters_})};
-  }
-  Retain retain() const override { return f_.retain; }
-  bool differentiable() const override { return f_.differentiable; }
-
- private:
-  const UnaryFunction& f_;
-  const Parameters parameters_;
-};
-
-// Computes y = f(a, b) with broadcasting.
-class Binary final : public Op {
- public:
-  explicit Binary(const BinaryFunction& f) : Op(f.class_name), f_(f) {}
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    f_.check_dtype(in[0]);
-    ops::internal::check_same_dtype(f_.name, in[0], in[1]);
-    return {{.shape = broadcast_shapes(in[0].shape, in[1].shape, f_.name), .dtype = in[0].dtype}};
-  }
-  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const DType dtype = in[0].dtype();
-    const Shape shape = broadcast_shapes(in[0].shape(), in[1].shape(), f_.name);
-    const BroadcastPlan plan = ops::internal::plan_broadcast(shape, {in[0].shape(), in[1].shape()});
-    Tensor y = Tensor::uninitialized(shape, dtype);
-    f_.check_dtype({.shape = {}, .dtype = dtype});
-    const size_t size = size_of(dtype);
-    ops::internal::map(f_.loops[static_cast<size_t>(dtype)], nullptr, plan, in[0].raw().data(),
-                       in[1].raw().data(), size, y.mutable_raw().data(), size);
-    return {y};
-  }
-  std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    std::vector<Gradient> out(2);
-    if (!f_.differentiable) return out;
-    const Tensor dy = args.output_gradients[0].dense();
-    const Values v = {args.inputs[0], args.inputs[1], args.outputs[0], dy};
-    if (args.wants(0)) out[0] = f_.gradient_a(v);
-    if (args.wants(1)) out[1] = f_.gradient_b(v);
-    for (int i = 0; i < 2; ++i) {
-      if (out[i]) out[i] = ops::sum_to(out[i].dense(), args.input_specs[i].shape);
-    }
-    return out;
-  }
-  Retain retain() const override { return f_.retain; }
-  bool differentiable() const override { return f_.differentiable; }
-
- private:
-  const BinaryFunction& f_;
-};
-
-template <class F>
-constexpr FunctionTraits traits_of() {
-  return {.class_name = F::kClass,
-          .name = F::kName,
-          .floating = F::kFloating,
-          .differentiable = F::kDifferentiable,
-          .retain = F::kRetain};
-}
-
-template <class F, class T>
-void unary_loop(const void* parameters, const void* x, void* out, int64_t n) {
-  F f;
-  f.parameters = *static_cast<const Parameters*>(parameters);
-  const T* from = static_cast<const T*>(x);
-  T* __restrict to = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(from[i]));
-}
-template <class F>
-Tensor unary(const Tensor& x, const Parameters& parameters = {}) {
-  static constexpr UnaryFunction kFunction = [] {
-    UnaryFunction out = {traits_of<F>(), {unary_loop<F, float>, unary_loop<F, double>}, nullptr};
-    if constexpr (!F::kFloating) {
-      out.loops[static_cast<size_t>(DType::kInt32)] = unary_loop<F, int32_t>;
-      out.loops[static_cast<size_t>(DType::kInt64)] = unary_loop<F, int64_t>;
-      out.loops[static_cast<size_t>(DType::kUint8)] = unary_loop<F, uint8_t>;
-    }
-    if constexpr (F::kDifferentiable) out.gradient = F::gradient;
-    return out;
-  }();
-  return dispatch1(Unary(kFunction, parameters), {x});
-}
-
-// Computes out[i] = f(a[i * kStepA], b[i * kStepB]).
-template <class F, class T, int64_t kStepA, int64_t kStepB>
-void binary_loop(const void*, const void* a, const void* b, void* out, int64_t n) {
-  const F f = {};
-  const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
-  T* __restrict to = static_cast<T*>(out);
-  if constexpr (kStepA == 0) {
-    const T c = *x;
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(c, y[i]));
-  } else if constexpr (kStepB == 0) {
-    const T c = *y;
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(x[i], c));
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(f(x[i], y[i]));
-  }
-}
-template <class F, class T>
-constexpr BinaryLoops binary_loops() {
-  if constexpr (F::kScalars && std::floating_point<T>) {
-    return {binary_loop<F, T, 1, 1>, binary_loop<F, T, 0, 1>, binary_loop<F, T, 1, 0>};
-  } else {
-    return {.each = binary_loop<F, T, 1, 1>};
-  }
-}
-template <class F>
-Tensor binary(const Tensor& a, const Tensor& b) {
-  static constexpr BinaryFunction kFunction = [] {
-    BinaryFunction out = {
-        traits_of<F>(), {binary_loops<F, float>(), binary_loops<F, double>()}, nullptr, nullptr};
-    if constexpr (!F::kFloating) {
-      out.loops[static_cast<size_t>(DType::kInt32)] = binary_loops<F, int32_t>();
-      out.loops[static_cast<size_t>(DType::kInt64)] = binary_loops<F, int64_t>();
-      out.loops[static_cast<size_t>(DType::kUint8)] = binary_loops<F, uint8_t>();
-    }
-    if constexpr (F::kDifferentiable) {
-      out.gradient_a = F::gradient_a;
-      out.gradient_b = F::gradient_b;
-    }
-    return out;
-  }();
-  return dispatch1(Binary(kFunction), {a, b});
-}
+using ops::internal::binary;
+using ops::internal::kBoth;
+using ops::internal::kFirst;
+using ops::internal::kInput;
+using ops::internal::kNothing;
+using ops::internal::kOutput;
+using ops::internal::kSecondAndOutput;
+using ops::internal::OfFloats;
+using ops::internal::OfNumbers;
+using ops::internal::unary;
+using ops::internal::Values;
 
 // ---- Binary functions.
 

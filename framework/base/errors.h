@@ -29,7 +29,9 @@ class Part {
  public:
   template <std::convertible_to<std::string_view> T>
   Part(const T& text) : Part(std::string_view(text)) {}  // NOLINT: implicit
-  Part(std::string_view text)                            // NOLINT: implicit
+  Part(const char* text)                                 // NOLINT: implicit; null is an empty text
+      : Part(text == nullptr ? std::string_view() : std::string_view(text)) {}
+  Part(std::string_view text)  // NOLINT: implicit
       : append_(append_text), object_(text.data()), number_(text.size()) {}
   Part(char c)
       : append_(append_char), number_(static_cast<unsigned char>(c)) {}  // NOLINT: implicit

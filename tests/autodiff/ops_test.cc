@@ -1,4 +1,5 @@
-// Tests autodiff/ops/comparison.cc, elementwise.cc, ops_internal.cc, reduce.cc and shape.cc.
+// Tests autodiff/ops/comparison.cc, elementwise.cc, elementwise_internal.cc, ops_internal.cc,
+// reduce.cc and shape.cc.
 #include <keel/autodiff/ops.h>
 
 #include <cmath>

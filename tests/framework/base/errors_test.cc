@@ -41,6 +41,11 @@ TEST(ErrorsTest, StrPrintsEveryTypeLikeAStream) {
                Shape({2, kUnknown}), std::filesystem::path("/a b"));
 }
 
+TEST(ErrorsTest, ANullPointerIsAnEmptyText) {
+  const char* const none = nullptr;
+  EXPECT_EQ(str("a", none, "b"), "ab");
+}
+
 TEST(ErrorsTest, StrPrintsNumbersWithSixDigitsLikeAStream) {
   for (const double value :
        {0.0, -0.0, 1.5, 0.1, 1.0 / 3, 1e20, 1e-7, 1e5, 1e6, 999999.5, 123456789.0, 1e-4, 1e-5,
