@@ -20,9 +20,15 @@ void KeyIndex::reserve(size_t keys) {
 }
 
 void KeyIndex::place(Table& table, uint64_t hash, uint32_t position) {
-  size_t at = table.home(hash);
-  while (table.slots()[at] != 0) at = table.next(at);
-  table.slots()[at] = table.tag(hash) | (position + 1);
+  const size_t home = table.home(hash);
+  size_t line = home & ~(kSlotsOfLine - 1);
+  uint32_t empty = empty_slots(table.slots() + line) & kWholeLine << (home - line);
+  while (empty == 0) {
+    line = (line + kSlotsOfLine) & (table.size - 1);
+    empty = empty_slots(table.slots() + line);
+  }
+  table.slots()[line + static_cast<size_t>(std::countr_zero(empty))] =
+      table.tag(hash) | (position + 1);
 }
 
 void KeyIndex::begin_growth() {

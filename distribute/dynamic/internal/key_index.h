@@ -11,11 +11,14 @@
 // decides which of the two tables has a key, and a lookup reads one table only.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include <keel/distribute/dynamic/internal/key_functions.h>
+#include <keel/distribute/dynamic/internal/slot_line.h>
+#include <keel/framework/base/internal/prefetch.h>
 #include <keel/framework/base/internal/reserved_memory.h>
 
 namespace keel::distribute {
@@ -33,16 +36,27 @@ class KeyIndex {
     const Table& table = table_of(hash);
     if (table.size == 0) return kNone;
     const uint32_t tag = table.tag(hash);
-    for (size_t at = table.home(hash);; at = table.next(at)) {
-      const uint32_t slot = table.slots()[at];
-      if (slot == 0) return kNone;
-      if (table.has_tag(slot, tag) && is_key(table.position(slot))) return table.position(slot);
+    const size_t home = table.home(hash);
+    size_t line = home & ~(kSlotsOfLine - 1);
+    uint32_t probed = kWholeLine << (home - line);
+    for (;; line = (line + kSlotsOfLine) & (table.size - 1), probed = kWholeLine) {
+      const uint32_t* const slots = table.slots() + line;
+      const uint32_t empty = empty_slots(slots) & probed;
+      // The probe ends at the first empty slot.
+      uint32_t candidates =
+          equal_slots(slots, table.tag_mask(), tag) & probed & ((empty & (0 - empty)) - 1);
+      for (; candidates != 0; candidates &= candidates - 1) {
+        const uint32_t position =
+            table.position(slots[static_cast<size_t>(std::countr_zero(candidates))]);
+        if (is_key(position)) return position;
+      }
+      if (empty != 0) return kNone;
     }
   }
   // Loads the memory that find() and first_candidate() will read.
   void prefetch(uint64_t hash) const {
     const Table& table = table_of(hash);
-    if (table.size != 0) __builtin_prefetch(table.slots() + table.home(hash));
+    if (table.size != 0) keel::prefetch(table.slots() + table.home(hash));
   }
   // Returns the position of the first key that find() will compare, or kNone if there is none.
   uint32_t first_candidate(uint64_t hash) const {
@@ -102,9 +116,8 @@ class KeyIndex {
     uint32_t tag(uint64_t hash) const {
       return static_cast<uint32_t>((hash >> 32U) << position_bits);
     }
-    bool has_tag(uint32_t slot, uint32_t tag) const {
-      return uint64_t{slot ^ tag} >> position_bits == 0;
-    }
+    // The bits of a slot that contain its tag.
+    uint32_t tag_mask() const { return static_cast<uint32_t>(~uint64_t{0} << position_bits); }
     uint32_t position(uint32_t slot) const {
       return static_cast<uint32_t>(slot & ((uint64_t{1} << position_bits) - 1)) - 1;
     }

@@ -15,6 +15,7 @@
 
 #include <keel/distribute/dynamic/internal/chunked_array.h>
 #include <keel/distribute/dynamic/internal/reserved_array.h>
+#include <keel/framework/base/internal/prefetch.h>
 
 namespace keel::distribute {
 
@@ -90,8 +91,8 @@ class KeyRecords {
   void clear() { *this = KeyRecords(); }
   void prefetch(int64_t position) const {
     const auto* const record = reinterpret_cast<const char*>(&records_[position]);
-    __builtin_prefetch(record);
-    __builtin_prefetch(record + sizeof(Record) - 1);
+    keel::prefetch(record);
+    keel::prefetch(record + sizeof(Record) - 1);
   }
   int64_t bytes() const { return records_.bytes() + times_.bytes(); }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include <keel/framework/base/internal/prefetch.h>
 #include <keel/framework/kernels/update_rules/zero_gradient_update.h>
 
 namespace keel::kernels {
@@ -54,8 +55,8 @@ class ClosedForm {
 
   // Prefetches the memory needed by rows that have had all steps before `from`.
   void prefetch(int64_t from) const {
-    __builtin_prefetch(steps_.data() + from);
-    __builtin_prefetch(shrunk_.data() + (size() - from) * std::ssize(formula_.shrinking));
+    keel::prefetch(steps_.data() + from);
+    keel::prefetch(shrunk_.data() + (size() - from) * std::ssize(formula_.shrinking));
   }
 
   // Applies the steps [from, to) to a row of n elements. Returns false and changes nothing if these

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/prefetch.h>
 #include <keel/framework/internal/int8_table.h>
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
 #include <keel/framework/kernels/embedding/row_sum.h>
@@ -25,7 +26,7 @@ constexpr int64_t kLine = 64;
 
 void prefetch_row(const char* row, int64_t bytes) {
   for (int64_t at = 0; at < std::min(bytes, kMostPrefetchedBytes); at += kLine) {
-    __builtin_prefetch(row + at);
+    keel::prefetch(row + at);
   }
 }
 

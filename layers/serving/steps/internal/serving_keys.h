@@ -11,6 +11,7 @@
 #include <keel/distribute/dynamic/dynamic_rows.h>
 #include <keel/distribute/dynamic/dynamic_vocabulary.h>
 #include <keel/distribute/dynamic/internal/key_functions.h>
+#include <keel/framework/base/internal/prefetch.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {
@@ -37,9 +38,9 @@ class ServingKeys {
     return found != 0 ? found : row_of_other(key);
   }
   // Loads the slot that row() will read.
-  void prefetch(int64_t key) const { __builtin_prefetch(slots_ + home(distribute::key_hash(key))); }
+  void prefetch(int64_t key) const { keel::prefetch(slots_ + home(distribute::key_hash(key))); }
   void prefetch(const std::string& key) const {
-    __builtin_prefetch(slots_ + home(distribute::key_hash(key)));
+    keel::prefetch(slots_ + home(distribute::key_hash(key)));
   }
 
  private:
