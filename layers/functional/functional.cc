@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include <keel/layers/functional/internal/functional_order.h>
 #include <keel/layers/internal/naming.h>
@@ -21,8 +22,11 @@ ResultKey key_of(const TensorLike& t) {
   return {t.values().producer().get(), t.values().producer_output()};
 }
 
-const std::string& producer_name(const TensorLike& t) {
-  return static_cast<const Layer&>(*t.values().producer()->operation).name();
+// Returns the name of the layer, or the class of the op, that returned a tensor.
+std::string producer_name(const TensorLike& t) {
+  const Operation& operation = *t.values().producer()->operation;
+  const auto* const layer = dynamic_cast<const Layer*>(&operation);
+  return layer != nullptr ? layer->name() : operation.class_name();
 }
 
 void check_inputs(const std::string& model, const Tensors& inputs) {
@@ -164,8 +168,8 @@ struct FunctionalModel::Plan {
     CallOptions options;
     Nest<int> inputs;                             // result numbers; constants are numbered too
     std::vector<std::pair<int, int>> masks = {};  // position of an input, number of its mask
-    int first_output = 0;
-    std::vector<int> last_use = {};  // results that no later step reads
+    int first_output = 0, outputs = 0;            // the numbers of its own results
+    std::vector<int> last_use = {};               // results that no later step reads
   };
   int results = 0;
   std::vector<Step> steps;
@@ -211,6 +215,15 @@ std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> layers_on_inputs(
   return out;
 }
 
+// Checks that a call returns as many tensors as when the graph was made.
+void check_count(const std::string& model, const Operation& operation, size_t returned,
+                 int expected) {
+  if (std::cmp_equal(returned, expected)) return;
+  throw ValueError(model, ": a call of ", operation.class_name(), " returned ", returned,
+                   " tensors, but returned ", expected,
+                   " when the model was made; return the same ", "structure in every call");
+}
+
 bool has_repeated_calls(const std::vector<std::shared_ptr<const GraphNode>>& nodes) {
   std::set<const Operation*> seen;
   return std::ranges::any_of(
@@ -245,8 +258,7 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
     if (dynamic_cast<const InputLayer*>(node->operation.get()) != nullptr) continue;
     Plan::Step step{.operation = node->operation,
                     .options = node->options,
-                    .inputs = map_structure(node->inputs, number_of),
-                    .first_output = plan->results};
+                    .inputs = map_structure(node->inputs, number_of)};
     const std::vector<TensorLike> leaves = flatten(node->inputs);
     for (size_t i = 0; i < leaves.size(); ++i) {
       const Tensor mask = leaves[i].values().mask();
@@ -256,8 +268,10 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
     }
     for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
     for (const auto& [_, n] : step.masks) last_reader[n] = static_cast<int>(plan->steps.size());
-    const int count = static_cast<int>(flatten_paths(node->output_specs).size());
-    for (int i = 0; i < count; ++i) numbers[{node.get(), i}] = plan->results++;
+    // Constants among the inputs and masks have taken numbers, so the results follow them.
+    step.first_output = plan->results;
+    step.outputs = static_cast<int>(flatten_paths(node->output_specs).size());
+    for (int i = 0; i < step.outputs; ++i) numbers[{node.get(), i}] = plan->results++;
     plan->steps.push_back(std::move(step));
   }
   plan->outputs = map_structure(outputs, number_of);
@@ -303,12 +317,12 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
     results[plan_->inputs[i++]] = value;
   });
   for (const auto& [number, value] : plan_->constants) results[number] = value;
-  const auto result = [&](int number) { return *results[number]; };
+  const auto result = [&](int number) { return results[number].value(); };
   for (const Plan::Step& step : plan_->steps) {
-    const Tensors outputs = step.operation->replay(inputs_of(step, result), step.options);
-    int number = step.first_output;
-    for_each_leaf(outputs,
-                  [&](const std::string&, const TensorLike& value) { results[number++] = value; });
+    const std::vector<TensorLike> outputs =
+        flatten(step.operation->replay(inputs_of(step, result), step.options));
+    check_count(name(), *step.operation, outputs.size(), step.outputs);
+    std::ranges::copy(outputs, results.begin() + step.first_output);
     for (int dead : step.last_use) results[dead].reset();
   }
   return map_structure(plan_->outputs, result);
@@ -330,7 +344,7 @@ void FunctionalModel::prefetch(const Tensors& inputs) {
   for (size_t i = 0; i < received.size(); ++i) results[plan_->inputs[i]] = received[i];
   for (const auto& [layer, numbers] : plan_->first_layers) {
     if (!layer->supports_prefetch()) continue;
-    layer->prefetch(map_structure(numbers, [&](int number) { return *results[number]; }));
+    layer->prefetch(map_structure(numbers, [&](int number) { return results[number].value(); }));
   }
 }
 
@@ -362,10 +376,10 @@ std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValu
   for (const auto& [number, value] : plan_->constants) results[number] = planner.constant(value);
   const auto result = [&](int number) { return results[number]; };
   for (const Plan::Step& step : plan_->steps) {
-    const PlanValues outputs =
-        planner.call(step.operation, map_structure(step.inputs, result), step.options);
-    int number = step.first_output;
-    for (PlanValue value : flatten(outputs)) results[number++] = value;
+    const std::vector<PlanValue> outputs =
+        flatten(planner.call(step.operation, map_structure(step.inputs, result), step.options));
+    check_count(name(), *step.operation, outputs.size(), step.outputs);
+    std::ranges::copy(outputs, results.begin() + step.first_output);
   }
   return map_structure(plan_->outputs, result);
 }

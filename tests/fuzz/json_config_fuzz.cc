@@ -9,6 +9,7 @@
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/run_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace keel;
@@ -26,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (!compiled.is_null()) model->compile_from_config(compiled);
       }
       to_json(layers::serialize(*model));
+      run_model(model);
     });
   });
   return 0;

@@ -8,12 +8,13 @@
 #include "tests/fuzz/models.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/plain_zip.h"
+#include "tests/fuzz/run_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace keel;
   using namespace keel::fuzz;
   const std::string path = scratch_file("a.keras", text_of(data, size));
-  allow_own_errors([&] { read_keras_archive(path, {.compile = true}); });
+  allow_own_errors([&] { run_model(read_keras_archive(path, {.compile = true})); });
   allow_own_errors([&] { read_feature_space_archive(path); });
   allow_own_errors([&] { read_signature_specs(path); });
   allow_own_errors([&] { read_archive_weights(path, *small_model(), size % 2 == 0); });

@@ -106,7 +106,8 @@ constexpr const char* kChannelLayers = R"([
   {"class_name": "STFTSpectrogram", "config": {"frame_length": 8, "frame_step": 4,
     "fft_length": 16, "mode": "log"}}])";
 
-// A graph of Keras 2 with operators of TensorFlow, and one of Keras 3 with operators and attention.
+// A graph of Keras 2 with operators of TensorFlow, one of Keras 3 with operators and attention, and
+// one with masks.
 constexpr const char* kGraphs = R"([
   {"class_name": "Functional", "config": {"name": "m", "layers": [
     {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
@@ -133,7 +134,46 @@ constexpr const char* kGraphs = R"([
       "axis": 1, "dtype": "float32"}, "inbound_nodes": [{"args": [
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["a", 0, 0]}}],
       "kwargs": {}}]}],
-    "input_layers": ["x", 0, 0], "output_layers": ["c", 0, 0]}}])";
+    "input_layers": ["x", 0, 0], "output_layers": ["c", 0, 0]}},
+  {"class_name": "Functional", "config": {"name": "m", "layers": [
+    {"class_name": "InputLayer", "name": "x", "config": {"name": "x",
+      "batch_shape": [null, 3], "dtype": "float32"}, "inbound_nodes": []},
+    {"class_name": "InputLayer", "name": "y", "config": {"name": "y",
+      "batch_shape": [null, 3], "dtype": "bool"}, "inbound_nodes": []},
+    {"class_name": "Softmax", "name": "s", "config": {"name": "s"}, "inbound_nodes": [{"args": [
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}],
+      "kwargs": {"mask": [[true, false, true]]}}, {"args": [
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["s", 0, 0]}}],
+      "kwargs": {"mask": {"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["y", 0, 0]}}}}]},
+    {"class_name": "Reshape", "name": "r", "config": {"name": "r", "target_shape": [3, 1]},
+      "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["s", 1, 0]}}], "kwargs": {}}]},
+    {"class_name": "LSTM", "name": "l", "config": {"name": "l", "units": 2, "return_state": true},
+      "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["r", 0, 0]}}], "kwargs": {"training": null, "mask": {"class_name": "__keras_tensor__",
+        "config": {"keras_history": ["y", 0, 0]}}}}]},
+    {"class_name": "TimeDistributed", "name": "t", "config": {"name": "t", "layer":
+      {"class_name": "Dense", "config": {"name": "d", "units": 2}}}, "inbound_nodes": [{"args": [
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["r", 0, 0]}}],
+      "kwargs": {"mask": {"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["y", 0, 0]}}}}]},
+    {"class_name": "GlobalAveragePooling1D", "name": "g", "config": {"name": "g"},
+      "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["t", 0, 0]}}], "kwargs": {}}]},
+    {"class_name": "Attention", "name": "a", "config": {"name": "a"}, "inbound_nodes": [{"args": [[
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["t", 0, 0]}},
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["r", 0, 0]}}]],
+      "kwargs": {"mask": [{"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["y", 0, 0]}}, null], "use_causal_mask": false}}]},
+    {"class_name": "Concatenate", "name": "c", "config": {"name": "c", "axis": -1},
+      "inbound_nodes": [{"args": [[
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["l", 0, 2]}},
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["g", 0, 0]}}]],
+      "kwargs": {"mask": [null, {"class_name": "__keras_tensor__", "config": {"keras_history":
+        ["y", 0, 0]}}]}}]}],
+    "input_layers": [["x", 0, 0], ["y", 0, 0]],
+    "output_layers": {"c": ["c", 0, 0], "a": ["a", 0, 0]}}}])";
 
 Config input_layer(const char* dtype, Config shape) {
   return Config::dict(

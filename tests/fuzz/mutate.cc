@@ -114,12 +114,29 @@ Config some_value(const Config& root, Random& random) {
   return value_at(root, index);
 }
 
+// A copy of a list or a dict in which two values have changed places.
+Config swapped(const Config& config, Random& random) {
+  if (config.is_list()) {
+    Config::List items = config.items();
+    std::swap(items[below(random, items.size())], items[below(random, items.size())]);
+    return items;
+  }
+  Config::Dict entries(config.entries().begin(), config.entries().end());
+  std::swap(entries[below(random, entries.size())].second,
+            entries[below(random, entries.size())].second);
+  return entries;
+}
+
 // A copy of `config` whose value number `index` is changed.
 Config changed(const Config& config, size_t index, const Config& root, Random& random) {
   if (index == 0) {
     if (config.is_integer() && below(random, 2) == 0) {
       return static_cast<int64_t>(static_cast<uint64_t>(config.integer()) + below(random, 9) - 4);
     }
+    const size_t children = config.is_list()   ? config.items().size()
+                            : config.is_dict() ? config.entries().size()
+                                               : 0;
+    if (children > 1 && below(random, 3) == 0) return swapped(config, random);
     return some_value(root, random);
   }
   --index;

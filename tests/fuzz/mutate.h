@@ -19,8 +19,8 @@ size_t below(Random& random, size_t bound);
 // elsewhere; rarely an end cut off, or a mutation of libFuzzer's own.
 void mutate_binary(std::string& bytes, size_t max_size, Random& random);
 
-// Changes JSON text, either as a tree, in which a value is replaced, moved, duplicated or removed,
-// or as text. Text that is not JSON is changed as text.
+// Changes JSON text, either as a tree, in which a value is replaced, moved, duplicated or removed
+// or two values are swapped, or as text. Text that is not JSON is changed as text.
 void mutate_json(std::string& text, size_t max_size, Random& random);
 
 }  // namespace keel::fuzz

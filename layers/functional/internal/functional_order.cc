@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <keel/layers/functional/internal/keras_calls.h>
 
@@ -51,11 +52,33 @@ struct Walk {
   std::unordered_map<const Operation*, int> met;  // order in which operations are first visited
   std::vector<Node> post;
 
+  // Uses an explicit stack instead of recursion, because graphs may be deep.
   void visit(const Node& node) {
+    std::vector<Visit> path;
+    enter(node, path);
+    while (!path.empty()) {
+      Visit& top = path.back();
+      if (top.next < top.producers.size()) {
+        enter(top.producers[top.next++], path);
+        continue;
+      }
+      if (done.insert(top.node.get()).second) post.push_back(top.node);
+      path.pop_back();
+    }
+  }
+
+ private:
+  struct Visit {
+    Node node;
+    std::vector<Node> producers;
+    size_t next = 0;
+  };
+
+  void enter(Node node, std::vector<Visit>& path) {
     if (done.contains(node.get())) return;
     met.try_emplace(node->operation.get(), static_cast<int>(met.size()));
-    for (const Node& producer : producers_of_call(*node)) visit(producer);
-    if (done.insert(node.get()).second) post.push_back(node);
+    std::vector<Node> producers = producers_of_call(*node);
+    path.push_back({.node = std::move(node), .producers = std::move(producers)});
   }
 };
 

@@ -139,7 +139,7 @@ TensorLike KerasLookups::new_input(const Shape& shape, DType dtype, const std::s
 
 Tensors KerasLookups::replaced(const Tensors& tensors) const {
   return results_.replaced(tensors, [](const TensorLike& t) {
-    const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
+    const auto& layer = dynamic_cast<const Layer&>(*t.values().producer()->operation);
     return absl::StrCat(
         "save_model for Keras: the input '", layer.name(),
         "' is ragged or sparse, which Keras does not support, and is not a feature of a "
@@ -334,7 +334,7 @@ Tensor KerasLookups::dense_input(const Feature& feature, const TensorLike& tenso
 
 // Returns the new input that tells which ids are present.
 Tensor KerasLookups::presence_of(const Feature& feature, const Shape& shape) {
-  const auto& input = static_cast<const Layer&>(*feature.ids.values().producer()->operation);
+  const auto& input = dynamic_cast<const Layer&>(*feature.ids.values().producer()->operation);
   const auto [it, is_new] = presence_.try_emplace(input.name());
   if (is_new) it->second = new_input(shape, DType::kFloat32, input.name() + "_weights").tensor();
   return it->second;

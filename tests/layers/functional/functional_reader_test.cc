@@ -133,6 +133,23 @@ TEST(FunctionalReaderTest, KeywordsOfAttentionInKeras2AreRead) {
             (Values{14, 6}));
 }
 
+TEST(FunctionalReaderTest, ConstantMasksAreRead) {
+  const auto softmax = [](const std::string& mask) {
+    return layer("s", "Softmax", "",
+                 "[{\"args\": [" + keras3("a") + "], \"kwargs\": {\"mask\": " + mask + "}}]");
+  };
+  const std::string next = layer("r", "ReLU", R"("max_value": 0.75)",
+                                 "[{\"args\": [" + keras3("s") + "], \"kwargs\": {}}]");
+  const auto result = [&](const std::string& mask) {
+    const Functional model =
+        read({input("a"), softmax(mask), next}, R"(["a", 0, 0])", R"(["r", 0, 0])");
+    return model(row({5, 5})).to_vector<float>();
+  };
+  EXPECT_EQ(result("[[true, false]]"), (Values{0.75, 0}));
+  EXPECT_EQ(result("true"), (Values{0.5, 0.5}));
+  EXPECT_EQ(result("null"), (Values{0.5, 0.5}));
+}
+
 TEST(FunctionalReaderTest, MasksInAListBelongToTheInputsInOrder) {
   const auto means = [](const std::string& keywords) {
     const std::string both = "[" + keras3("q") + ", " + keras3("v") + "]";
@@ -209,7 +226,7 @@ TEST(FunctionalReaderTest, TheOldClassNameModelIsRead) {
 
 TEST(FunctionalReaderTest, DeepGraphsAreRead) {
   std::vector<std::string> all = {input("l0")};
-  constexpr int kDepth = 1000;
+  constexpr int kDepth = 30000;
   for (int i = 1; i <= kDepth; ++i) {
     const std::string before = R"([[["l)" + std::to_string(i - 1) + R"(", 0, 0, {}]]])";
     all.insert(all.begin(), layer("l" + std::to_string(i), "Identity", "", before));
