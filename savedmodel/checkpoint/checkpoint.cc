@@ -24,6 +24,7 @@ struct Entry {
   std::string key;
   TensorSpec spec;
   bool required = false;
+  bool is_slot = false;        // of a layer
   std::string optimizer = {};  // the optimizer that owns the slot; empty for other values
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;
@@ -43,6 +44,7 @@ Entry stored_as(std::string key, const StateEntry& entry) {
   return {.key = std::move(key),
           .spec = entry.spec,
           .required = entry.kind == StateEntry::Kind::kWeight,
+          .is_slot = entry.kind == StateEntry::Kind::kSlot,
           .get = entry.get,
           .set = entry.set,
           .rows = entry.rows,
@@ -211,6 +213,73 @@ std::string slot_key(const CheckpointItems& items, const Index& index, const std
   return free ? key : own;
 }
 
+// Returns true if all slots of a rule have values in the file.
+bool has_slots(const Index& index, const std::string& key, const UpdateRule& rule) {
+  return std::ranges::all_of(rule.slots(), [&](const Slot& slot) {
+    return index.contains(absl::StrCat(key, "/", slot.name));
+  });
+}
+
+// Gives a table with dynamic ids the slots of its optimizer: of the only one, or of the one with
+// the most slots among those that the file has all slots of.
+void build_keyed_slots(const CheckpointItems& items, const Index& index, const Trained& table) {
+  OptimizerHandle const* chosen = nullptr;
+  size_t most = 0;
+  for (const auto& [_, optimizer] : items.optimizers) {
+    const UpdateRule& rule = optimizer->optimizer_of(table.variable).rule();
+    const bool fits = items.optimizers.size() == 1 || has_slots(index, table.key, rule);
+    if (!fits || rule.slots().size() <= most) continue;
+    chosen = &optimizer;
+    most = rule.slots().size();
+  }
+  if (chosen != nullptr) (*chosen)->build({table.variable});
+}
+
+// Returns true if the file lacks a slot because no step had used it yet: the optimizer had made no
+// step, or it had made steps but only for other variables.
+bool is_unused_slot(const CheckpointReader& file, const CheckpointItems& items,
+                    const Entry& entry) {
+  std::string optimizer = entry.optimizer;
+  if (optimizer.empty() && entry.is_slot && items.optimizers.size() == 1) {
+    optimizer = items.optimizers.begin()->first;  // the slot of a table with dynamic ids
+  }
+  if (optimizer.empty()) return false;
+  const std::string iteration = absl::StrCat("optimizers/", optimizer, "/iteration");
+  if (!file.index().contains(iteration)) return false;
+  if (file.read(iteration).item<int64_t>() == 0) return true;
+  const auto slot_of = [](std::string_view key) {
+    return key.substr(key.rfind('/') + 1, key.find('@') - key.rfind('/') - 1);
+  };
+  return std::ranges::any_of(file.index(), [&](const auto& stored) {
+    return stored.second.optimizer == optimizer && slot_of(stored.first) == slot_of(entry.key);
+  });
+}
+
+// Returns at most ten keys, and the number of the others.
+std::string listed(const std::vector<std::string>& keys) {
+  constexpr size_t kMost = 10;
+  const std::vector<std::string> first(keys.begin(),
+                                       keys.begin() + std::min<ptrdiff_t>(kMost, std::ssize(keys)));
+  return absl::StrCat(
+      absl::StrJoin(first, ", "),
+      keys.size() > kMost ? absl::StrCat(" and ", keys.size() - kMost, " more") : "");
+}
+
+void check_complete(const RestoreStatus& status) {
+  if (status.missing.empty() && status.unused.empty()) return;
+  std::string message = absl::StrCat("Checkpoint.restore: ", status.path);
+  if (!status.missing.empty()) {
+    absl::StrAppend(&message, " has no value for [", listed(status.missing), "]");
+  }
+  if (!status.unused.empty()) {
+    absl::StrAppend(&message, status.missing.empty() ? "" : ", and",
+                    " has values that nothing uses [", listed(status.unused), "]");
+  }
+  throw ValueError(message,
+                   "; restore into the same model, optimizers and variables, or set "
+                   "RestoreOptions::partial to restore what both have");
+}
+
 std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& index) {
   std::vector<Entry> out;
   const std::vector<Trained> trained = trained_variables(items);
@@ -355,18 +424,15 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                                [&] { opened.emplace(path); });
   const CheckpointReader& file = *opened;
   Index index = file.index();
-  // Gives tables with dynamic ids the slots that the file may hold.
   for (const Trained& t : trained_variables(items_)) {
-    if (VariableStorage(t.variable).keyed_rows() == nullptr || items_.optimizers.size() != 1)
-      continue;
-    items_.optimizers.begin()->second->build({t.variable});
+    if (VariableStorage(t.variable).keyed_rows() != nullptr) build_keyed_slots(items_, index, t);
   }
   std::vector<Entry> entries = model_entries(items_);
   std::ranges::move(embedding_entries(items_), std::back_inserter(entries));
   std::ranges::move(slots_to_restore(items_, index), std::back_inserter(entries));
   add_counters(items_, entries);
 
-  RestoreStatus status = {.path = path, .step = file.step()};
+  RestoreStatus status = {.path = path, .step = file.step()}, fallbacks;
   std::vector<std::string> missing_weights;
   std::vector<const Entry*> assignments, warm_starts;
   const std::vector<std::string> from_static = static_tables(entries, index);
@@ -380,6 +446,7 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
         if (entry.key.ends_with("/state")) warm_starts.push_back(&entry);
         continue;
       }
+      if (is_unused_slot(file, items_, entry)) continue;
       status.missing.push_back(entry.key);
       if (entry.required) missing_weights.push_back(entry.key);
       continue;
@@ -390,7 +457,7 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                        path, " has a table with dynamic ids; set TableConfig::dynamic");
     }
     check_spec(path, entry, found->second.spec);
-    if (is_fallback(entries, entry)) list_unless_equal_number(status, entry, found->second.spec);
+    if (is_fallback(entries, entry)) list_unless_equal_number(fallbacks, entry, found->second.spec);
     assignments.push_back(&entry);
     index.erase(found);
   }
@@ -399,6 +466,10 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
                      absl::StrJoin(missing_weights, ", "),
                      "; set allow_missing_weights to keep their values");
   }
+  for (const auto& [key, stored] : index) status.unused.push_back(key);
+  if (!options.partial && !options.allow_missing_weights) check_complete(status);
+  status.initialized = std::move(fallbacks.initialized);
+  std::ranges::move(fallbacks.unused, std::back_inserter(status.unused));
   // Tables with dynamic ids are checked before anything changes.
   for (const Entry* entry : assignments) {
     if (entry->restore) prepare(file, *entry);
@@ -408,7 +479,6 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
     entry->restore ? replace_table(*entry) : assign(file, *entry);
   }
   for (const Entry* entry : warm_starts) replace_table(*entry);
-  for (const auto& [key, stored] : index) status.unused.push_back(key);
   return status;
 }
 

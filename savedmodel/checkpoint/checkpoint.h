@@ -52,11 +52,16 @@ struct CheckpointItems {
 
 // Options of Checkpoint::restore.
 struct RestoreOptions {
-  // If true, weights that the file lacks keep their values and are listed as missing.
+  // If true, the values that the file and the items have in common are restored, and RestoreStatus
+  // lists the others. For example for evaluation, which needs no optimizer. Weights that the file
+  // lacks are an error nevertheless.
+  bool partial = false;
+  // If true, weights that the file lacks keep their values and are listed as missing. Implies
+  // `partial`.
   bool allow_missing_weights = false;
 };
 
-// The result of a restore.
+// The result of a restore. Unless the restore is partial, the lists contain at most fallback rows.
 struct RestoreStatus {
   std::string path = {};  // path of the checkpoint
   int64_t step = 0;       // as passed to write()
@@ -86,13 +91,16 @@ class Checkpoint {
 
   // Checks the whole file and all shapes, then assigns the values. With one optimizer, the slots of
   // all trainable variables are restored. With several, each restores the slots that it already has
-  // and those that were its own when the file was written. An embedding object that is not built
-  // yet will start from the restored values.
+  // and those that were its own when the file was written; the slots of a table with dynamic ids
+  // belong to the optimizer that has slots of these names. Slots that no step has used yet are in
+  // no file and keep their initial values. An embedding object that is not built yet will start
+  // from the restored values.
   //
   // Throws RuntimeError in a replica, or if a layer of the model has no weights yet. Throws IoError
   // for a file that cannot be read, is damaged or is not a checkpoint. Throws ValueError, naming
-  // the keys, if weights are missing or a value has another shape or dtype. If it throws one of
-  // these, nothing has changed.
+  // the keys, if a value has another shape or dtype, and unless the restore is partial, if the file
+  // lacks a value of the items or has one that no item uses. If it throws one of these, nothing has
+  // changed.
   RestoreStatus restore(const std::string& path, const RestoreOptions& options = {}) const;
 
  private:

@@ -213,7 +213,7 @@ std::string TPUEstimator::export_saved_model(const std::string& export_dir,
   const EstimatorGraph graph =
       make_graph(options_.model_fn, features, looked_up, Tensors(), ModeKeys::kPredict);
   const auto model = make_estimator_model(graph, spec, std::nullopt, host);
-  const RestoreStatus status = Checkpoint({.model = model}).restore(*checkpoint);
+  const RestoreStatus status = Checkpoint({.model = model}).restore(*checkpoint, {.partial = true});
 
   const Functional served({.inputs = features, .outputs = graph.spec.predictions});
   const std::filesystem::path folder =

@@ -5,6 +5,7 @@
 //   steps   the number of steps, counted from the start of the first run
 //   save    the file of a checkpoint at the end
 //   variables            1: the tables are variables, not in an engine
+//   optimizers           2: another optimizer trains the second of these variables
 //   thousandths_of_norm  if positive, clips the gradients of each table
 //   rows    if positive, adds so many rows instead of training, and prints the memory that saving
 //           and restoring take
@@ -22,6 +23,7 @@
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
@@ -87,6 +89,7 @@ class Job {
         optimizer_(optimizers::Adagrad(
             {.learning_rate = 0.1,
              .clipnorm = static_cast<double>(number(arguments, "thousandths_of_norm")) / 1000})) {
+    if (number(arguments, "optimizers") == 2) second_ = optimizers::Adam({.learning_rate = 0.1});
     if (number(arguments, "variables") != 0) {
       variables_.emplace(DistributedEmbeddingOptions{
           .feature_configs = Nest<keras_rs::FeatureConfig>(
@@ -115,13 +118,18 @@ class Job {
       const std::vector<Variable> trained =
           engine_ ? (*engine_)->trainable_variables() : (*variables_)->trainable_variables();
       const std::vector<Gradient> gradients = tape.gradient(loss, trained);
-      if (variables_) optimizer_->apply_gradients(gradients, trained);
+      if (!variables_) return;
+      if (!second_) return optimizer_->apply_gradients(gradients, trained);
+      optimizer_->apply_gradients({gradients[0]}, {trained[0]});
+      (*second_)->apply_gradients({gradients[1]}, {trained[1]});
     });
   }
   Checkpoint checkpoint() const {
     if (engine_) return Checkpoint({.model = LayerHandle<Layer>(*engine_)});
-    return Checkpoint(
-        {.model = LayerHandle<Layer>(*variables_), .optimizers = {{"optimizer", optimizer_}}});
+    CheckpointItems items = {.model = LayerHandle<Layer>(*variables_),
+                             .optimizers = {{"optimizer", optimizer_}}};
+    if (second_) items.optimizers.emplace("second", *second_);
+    return Checkpoint(std::move(items));
   }
   int64_t updates() const { return dynamic_table(numbers_).statistics().updates; }
   std::string state() const {
@@ -175,6 +183,7 @@ class Job {
 
   const Table numbers_, texts_;
   const OptimizerHandle optimizer_;
+  std::optional<OptimizerHandle> second_;
   std::optional<layers::TPUEmbedding> engine_;
   std::optional<layers::DistributedEmbedding> variables_;
 };

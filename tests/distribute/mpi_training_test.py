@@ -203,6 +203,13 @@ def dynamic_variables(folder):
             expect(state(text) == whole, f"{where}: went on to {text} instead of {whole}")
         print(f"variables written by {writer}: {written}, then {whole}")
     expect(len(arrays) == 1 and None not in arrays, f"other arrays in other numbers of processes: {arrays}")
+    two = {"variables": 1, "hosts": 2, "optimizers": 2}
+    whole = state(output(PLAIN, steps=12, **two))
+    for stop, writer, reader in ((0, PLAIN, 2), (5, PLAIN, 2), (6, 2, PLAIN), (7, 2, 2)):
+        path = folder / f"two-{stop}.h5"
+        output(writer, steps=stop, save=path, **two)
+        got = state(output(reader, steps=12, load=path, **two))
+        expect(got == whole, f"two optimizers, stopped at {stop}: {got} instead of {whole}")
 
 
 def dynamic_norms(folder):

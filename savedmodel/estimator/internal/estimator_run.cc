@@ -133,7 +133,9 @@ EstimatorRun::EstimatorRun(const TPUEstimatorOptions& options, ModeKeys mode, bo
   checkpoints_.emplace(Checkpoint(std::move(items)), options.config.model_dir,
                        CheckpointManagerOptions{.max_to_keep = options.config.keep_checkpoint_max,
                                                 .checkpoint_name = "model.ckpt"});
-  restored_ = checkpoints_->restore_or_initialize().has_value();
+  // Evaluation and prediction have no optimizer.
+  const RestoreOptions options_of_mode = {.partial = mode != ModeKeys::kTrain};
+  restored_ = checkpoints_->restore_or_initialize(options_of_mode).has_value();
   for (const auto& entry : graph_->spec.eval_metrics) entry.second.metric->rebuild();
 }
 

@@ -126,7 +126,7 @@ TEST(CheckpointTest, AScheduleOfTheRateIsNotInTheFile) {
                                                                  .decay_steps = 10})});
   const Training run;
   const Checkpoint checkpoint({.model = run.model, .optimizers = {{"adam", adam}}});
-  const RestoreStatus status = checkpoint.restore(folder / "a.h5");
+  const RestoreStatus status = checkpoint.restore(folder / "a.h5", {.partial = true});
   EXPECT_EQ(status.unused, (Keys{"optimizers/adam/learning_rate", "variables/epoch"}));
   EXPECT_EQ(adam->learning_rate(), 0.5);
 }
@@ -136,7 +136,11 @@ TEST(CheckpointTest, MissingEntriesOfBothSidesAreListed) {
   const Training saved;
   Checkpoint({.model = saved.model}).write(folder / "a.h5", 0);
   const Training run;
-  const RestoreStatus status = run.checkpoint().restore(folder / "a.h5");
+  const std::string refusal =
+      message_of<ValueError>([&] { run.checkpoint().restore(folder / "a.h5"); });
+  EXPECT_THAT(refusal, AllOf(HasSubstr("no value for [model/dense/kernel/momentum"),
+                             HasSubstr("and 1 more"), HasSubstr("RestoreOptions::partial")));
+  const RestoreStatus status = run.checkpoint().restore(folder / "a.h5", {.partial = true});
   EXPECT_EQ(status.missing.size(), 4U * 2 + 3);  // slots, iteration, learning rate, epoch
   EXPECT_EQ(status.missing[0], "model/dense/kernel/momentum");
   EXPECT_TRUE(status.unused.empty());
@@ -146,7 +150,11 @@ TEST(CheckpointTest, MissingEntriesOfBothSidesAreListed) {
 
   run.step();
   run.checkpoint().write(folder / "b.h5", 1);
-  const RestoreStatus other = Checkpoint({.model = saved.model}).restore(folder / "b.h5");
+  const Checkpoint weights({.model = saved.model});
+  EXPECT_THAT(message_of<ValueError>([&] { weights.restore(folder / "b.h5"); }),
+              HasSubstr("values that nothing uses [model/dense/bias/momentum"));
+  EXPECT_NE(weights_of(*run.model), weights_of(*saved.model));  // nothing has changed
+  const RestoreStatus other = weights.restore(folder / "b.h5", {.partial = true});
   EXPECT_EQ(other.unused.size(), 11U);
   EXPECT_THROW(other.assert_consumed(), ValueError);
 }
