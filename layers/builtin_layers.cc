@@ -1,5 +1,6 @@
 #include <keel/layers/internal/keras_keys.h>
 #include <keel/layers/internal/layer_extension.h>
+#include <keel/layers/internal/shared_layers.h>
 #include <keel/layers/registry.h>
 
 // Every layer and model of keel_layers that files may name. A new layer needs a header, a source
@@ -109,19 +110,25 @@ Registry<Layer>& layer_registry() {
 namespace layers {
 
 Config serialize(const Layer& layer) {
+  SharedLayerWriter shared;
   Config config = layer.get_config();
   if (config.find("trainable") != nullptr) config.set("trainable", layer.trainable());
   const std::string class_name = layer_registry().name_of(layer);
   Config values = to_keras(class_name, std::move(config));
-  return Config::dict({{"class_name", class_name}, {"config", std::move(values)}});
+  Config out = Config::dict({{"class_name", class_name}, {"config", std::move(values)}});
+  shared.number(layer, out);
+  return shared.finish(std::move(out));
 }
 
 LayerHandle<Layer> deserialize(const Config& config) {
+  SharedLayerReader shared;
+  if (auto layer = shared.find(config)) return {kAdopt, std::move(layer)};
   const std::string class_name = class_from_keras(config["class_name"].string());
   const std::string ignored_keys = layer_registry().traits(class_name).ignored_keys;
-  return LayerHandle<Layer>(
-      kAdopt,
-      layer_registry().make(class_name, from_keras(class_name, ignored_keys, config["config"])));
+  const std::shared_ptr<Layer> layer =
+      layer_registry().make(class_name, from_keras(class_name, ignored_keys, config["config"]));
+  shared.add(config, layer);
+  return {kAdopt, layer};
 }
 
 }  // namespace layers

@@ -1,5 +1,6 @@
 #include <keel/savedmodel/model_json.h>
 
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 
@@ -11,6 +12,7 @@ std::string to_json(const Model& model) {
   if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
     config.set("compile_config", to_compile_config(compiled));
   }
+  if (has_training(config)) config.set("keras_version", kVersionOfExplicitTraining);
   return to_json(config);
 }
 
@@ -23,7 +25,7 @@ ModelHandle model_from_json(const std::string& json, const ModelFromJsonOptions&
         "model_from_json: the text is not the config of a model; it must be an object "
         "with 'class_name' and 'config'");
   }
-  const Config* const version = config.find("keras_version");  // of Keras 1 and 2
+  const Config* const version = config.find("keras_version");
   const bool has_version = version != nullptr && version->is_string();
   ModelHandle model = model_from_keras(
       config,

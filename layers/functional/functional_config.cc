@@ -9,6 +9,7 @@
 
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/internal/keras_calls.h>
+#include <keel/layers/internal/shared_layers.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -56,10 +57,12 @@ class Writer {
         }
       }
     }
-    return Config::dict({{"name", layer.name()},
-                         {"class_name", out["class_name"]},
-                         {"config", out["config"]},
-                         {"inbound_nodes", std::move(inbound)}});
+    Config made = Config::dict({{"name", layer.name()},
+                                {"class_name", out["class_name"]},
+                                {"config", out["config"]},
+                                {"inbound_nodes", std::move(inbound)}});
+    if (const Config* const number = out.find(kSharedObjectId)) made.set(kSharedObjectId, *number);
+    return made;
   }
 
   Config call(const GraphNode& node) const {
@@ -219,6 +222,9 @@ class Writer {
 
 }  // namespace
 
-Config FunctionalModel::get_config() const { return Writer(*this).write(); }
+Config FunctionalModel::get_config() const {
+  const SharedLayerWriter shared;
+  return shared.finish(Writer(*this).write());
+}
 
 }  // namespace keel

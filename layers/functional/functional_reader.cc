@@ -7,6 +7,7 @@
 #include <keel/layers/functional/internal/functional_nodes.h>
 #include <keel/layers/functional/internal/functional_operators.h>
 #include <keel/layers/internal/keras_keys.h>
+#include <keel/layers/internal/shared_layers.h>
 #include <keel/layers/registry.h>
 
 namespace keel {
@@ -252,8 +253,10 @@ class Reader {
     Config config = parser_.field(*entry.config, "config");
     if (!config.is_dict()) parser_.fail("the config of layer '", name, "' is not a dict");
     if (config.find("name") == nullptr) config.set("name", name);
-    return layers::deserialize(
-        Config::dict({{"class_name", entry.class_name}, {"config", std::move(config)}}));
+    Config layer = Config::dict({{"class_name", entry.class_name}, {"config", std::move(config)}});
+    const Config* const number = entry.config->find(kSharedObjectId);
+    if (number != nullptr) layer.set(kSharedObjectId, *number);
+    return layers::deserialize(layer);
   }
 
   const std::string name_;
@@ -265,6 +268,7 @@ class Reader {
 }  // namespace
 
 LayerHandle<FunctionalModel> FunctionalModel::from_config(const Config& config) {
+  const SharedLayerReader shared;
   const GraphParser parser("Functional");
   std::string name;
   const Config* const given = config.is_dict() ? config.find("name") : nullptr;

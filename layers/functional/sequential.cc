@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/layers/functional/functional.h>
+#include <keel/layers/internal/shared_layers.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 
@@ -68,6 +69,7 @@ void SequentialModel::prefetch(const Tensors& inputs) {
 }
 
 Config SequentialModel::get_config() const {
+  const SharedLayerWriter shared;
   Config::List layers;
   if (input_spec_) {
     const InputLayer input({.batch_shape = input_spec_->shape,
@@ -78,8 +80,8 @@ Config SequentialModel::get_config() const {
     layers.push_back(layers::serialize(input));
   }
   for (const auto& layer : sublayers()) layers.push_back(layers::serialize(*layer));
-  return Config::dict(
-      {{"name", name()}, {"trainable", trainable()}, {"layers", Config(std::move(layers))}});
+  return shared.finish(Config::dict(
+      {{"name", name()}, {"trainable", trainable()}, {"layers", Config(std::move(layers))}}));
 }
 
 namespace {
@@ -103,6 +105,7 @@ std::optional<InputLayerOptions> input_in(const Config& first_layer) {
 }  // namespace
 
 LayerHandle<SequentialModel> SequentialModel::from_config(const Config& config) {
+  const SharedLayerReader shared;
   SequentialOptions options;
   const auto find = [&](const char* key) {
     const Config* const found = config.is_dict() ? config.find(key) : nullptr;

@@ -2,10 +2,15 @@
 
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
+
+#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -34,6 +39,17 @@ bool is_of_earlier_release(const std::string& version, const Config& config) {
          });
 }
 
+// Returns true for a call in a graph of Keras 3.
+bool is_call(const Config& dict) {
+  const Config* const arguments = dict.find("args");
+  const Config* const keywords = dict.find("kwargs");
+  return arguments != nullptr && arguments->is_list() && keywords != nullptr && keywords->is_dict();
+}
+bool has_bool_training(const Config& call) {
+  const Config* const training = call["kwargs"].find("training");
+  return training != nullptr && training->is_bool();
+}
+
 bool is_hard_sigmoid(const Config& activation) {
   if (activation == Config("hard_sigmoid")) return true;
   if (!activation.is_dict()) return false;
@@ -58,6 +74,35 @@ bool is_of_keras2(const std::string& version, const Config& model_config) {
                      [](const Config& dict) { return dict.find("module") != nullptr; });
   }
   return major < 3 && !is_of_earlier_release(version, model_config);
+}
+
+bool has_training(const Config& config) {
+  return any_dict(config,
+                  [](const Config& dict) { return is_call(dict) && has_bool_training(dict); });
+}
+
+bool records_default_training(const std::string& version, const Config& model_config) {
+  if (is_of_keras2(version, model_config)) return false;
+  const std::vector<std::string> parts = absl::StrSplit(version, '.');
+  const std::optional<int> minor = parts.size() < 2 ? std::nullopt : parse_number<int>(parts[1]);
+  // to_json() of Keras 3 writes no version; to_json() here does if a value means something.
+  return !parts[0].starts_with('3') ? version.empty() : minor.value_or(0) < 16;
+}
+
+Config without_training(const Config& config) {
+  if (config.is_list()) {
+    Config::List out;
+    for (const Config& item : config.items()) out.push_back(without_training(item));
+    return out;
+  }
+  if (!config.is_dict()) return config;
+  Config out = Config::dict();
+  for (const auto& [key, value] : config.entries()) out.set(key, without_training(value));
+  if (!is_call(out) || !has_bool_training(out)) return out;
+  Config keywords = out["kwargs"];
+  keywords.erase("training");
+  out.set("kwargs", std::move(keywords));
+  return out;
 }
 
 std::string keras_version_of(const Hdf5File& file) {

@@ -11,6 +11,7 @@
 #include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/internal/skip_initialization.h>
 #include <keel/layers/internal/naming.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/keras_vocabularies.h>
@@ -27,10 +28,10 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.weights.h5";
 constexpr int64_t kMaxConfigBytes = int64_t{1} << 30;
 
-// Readers ignore the version. The date is omitted so that equal models give equal files.
-Config metadata() {
-  return Config::dict({{"keras_version", "3.8.0"}, {"date_saved", "1980-01-01@00:00:00"}});
-}
+// Files of this library have this date, so that equal models give equal files.
+constexpr const char* kOwnDate = "1980-01-01@00:00:00";
+
+Config metadata() { return Config::dict({{"keras_version", "3.8.0"}, {"date_saved", kOwnDate}}); }
 
 void write_archive(const char* caller, const std::string& path, const Config& about,
                    const Config& config, const Hdf5Contents& weights,
@@ -102,7 +103,10 @@ class ArchivedWeights {
 std::string keras_version_of(const ZipFile& zip) {
   if (!zip.has(kMetadata)) return {};
   const Config metadata = parse_json(zip.read(kMetadata, kMaxConfigBytes));
-  const Config* const version = metadata.is_dict() ? metadata.find("keras_version") : nullptr;
+  if (!metadata.is_dict()) return {};
+  const Config* const date = metadata.find("date_saved");
+  if (date != nullptr && *date == Config(kOwnDate)) return kVersionOfExplicitTraining;
+  const Config* const version = metadata.find("keras_version");
   return version != nullptr && version->is_string() ? version->string() : "";
 }
 

@@ -42,7 +42,8 @@ void write_keras_h5(const Model& model, const std::string& path,
 
   using Charset = Hdf5Writer::Charset;
   Hdf5Contents contents;
-  contents.texts = {{"/", "keras_version", kLegacyKerasVersion},
+  contents.texts = {{"/", "keras_version",
+                     has_training(config) ? kVersionOfExplicitTraining : kLegacyKerasVersion},
                     {"/", "backend", kLegacyBackend},
                     {"/", "model_config", to_json(config), Charset::kAscii}};
   if (trains) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <keel/framework/base/internal/unpack_limit.h>
+#include <keel/layers/internal/shared_layers.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/dialect/keras1_dialect.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
@@ -79,7 +80,7 @@ Config input_config(const Config& config) {
   return out;
 }
 
-Config layer_object(const Config& layer) {
+Config unshared_object(const Config& layer) {
   const std::string& class_name = layer["class_name"].string();
   const Config& config = layer["config"];
   const ClassTraits traits = layer_registry().traits(class_name);
@@ -96,6 +97,13 @@ Config layer_object(const Config& layer) {
   for (const auto& [key, value] : config.entries()) values.set(key, value_object(key, value));
   Config out = to_keras_object(traits, "layers", class_name, std::move(values));
   if (class_name == "Sequential") out.set("module", "keras");
+  return out;
+}
+
+Config layer_object(const Config& layer) {
+  Config out = unshared_object(layer);
+  const Config* const number = layer.find(kSharedObjectId);
+  if (number != nullptr) out.set(kSharedObjectId, *number);
   return out;
 }
 
@@ -313,6 +321,7 @@ Config plain_config(const Config& config, const ModelFromKerasOptions& options) 
 
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options) {
   Config plain = Plain(options)(config);
+  if (records_default_training(options.keras_version, config)) plain = without_training(plain);
   const bool is_old = is_of_keras2(options.keras_version, config);
   if (is_old) plain = from_keras1(plain);
   plain = without_slashes_in_names(plain);

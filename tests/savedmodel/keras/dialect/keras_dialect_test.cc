@@ -2,6 +2,7 @@
 // the formulas of those versions.
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
+#include <algorithm>
 #include <cmath>
 #include <hdf5.h>
 
@@ -15,6 +16,7 @@
 #include <keel/metrics.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/zip_file.h>
+#include <keel/savedmodel/model_json.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/keras/legacy_file.h"
@@ -506,6 +508,59 @@ TEST(KerasDialectTest, ABinaryAccuracyOfLogitsIsRead) {
   const Logs logs =
       load_model(folder / "a.h5")->evaluate(floats({.25F, -.25F}, {2, 1}), floats({1, 0}, {2, 1}));
   EXPECT_EQ(logs.at("hits"), 1);
+}
+
+// A graph of Keras 3 with one Dropout layer whose call has an argument `training`.
+ModelHandle dropout_of(const std::string& version, const std::string& training) {
+  const std::string graph = R"({"module": "keras.src.models.functional", "class_name": "Functional",
+    "registered_name": "Functional", "config": {"name": "m", "layers": [
+      {"module": "keras.layers", "class_name": "InputLayer", "config": {"batch_shape": [null, 64],
+        "dtype": "float32", "name": "x"}, "name": "x", "inbound_nodes": []},
+      {"module": "keras.layers", "class_name": "Dropout", "config": {"name": "d", "rate": 0.5,
+        "seed": 1}, "name": "d", "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
+        "config": {"shape": [null, 64], "dtype": "float32", "keras_history": ["x", 0, 0]}}],
+        "kwargs": {"training": )" +
+                            training + R"(}}]}],
+    "input_layers": [["x", 0, 0]], "output_layers": [["d", 0, 0]]})";
+  return model_from_json(graph +
+                         (version.empty() ? "}" : R"(, "keras_version": ")" + version + "\"}"));
+}
+
+// Returns true if the model sets some of 64 ones to 0.
+bool drops(const ModelHandle& model, bool training) {
+  const Tensor y = model(Tensor::from(Floats(64, 1), {1, 64}), {.training = training});
+  return std::ranges::count(y.to_vector<float>(), 0.F) > 0;
+}
+
+TEST(KerasDialectTest, FitAndPredictDecideWhetherLayersOfKeras30To315Train) {
+  for (const char* version : {"3.0.0", "3.9.2", "3.15.1", ""}) {
+    for (const char* recorded : {"true", "false", "null"}) {
+      SCOPED_TRACE(str(version, ' ', recorded));
+      const ModelHandle model = dropout_of(version, recorded);
+      EXPECT_FALSE(drops(model, false));
+      EXPECT_TRUE(drops(model, true));
+    }
+  }
+}
+
+TEST(KerasDialectTest, LaterVersionsRecordOnlyWhatTheCallerPassed) {
+  const auto expect_obeyed = [](const ModelHandle& always, const ModelHandle& never) {
+    EXPECT_TRUE(drops(always, false));
+    EXPECT_TRUE(drops(always, true));
+    EXPECT_FALSE(drops(never, true));
+  };
+  const ModelHandle always = dropout_of("3.16.0", "true"), never = dropout_of("3.16.0", "false");
+  expect_obeyed(always, never);
+  EXPECT_TRUE(drops(dropout_of("4.0.0", "true"), false));
+  // The files that this library writes keep what the caller passed.
+  const TemporaryFolder folder;
+  for (const char* suffix : {".keras", ".h5"}) {
+    save_model(always, folder / str("always", suffix));
+    save_model(never, folder / str("never", suffix));
+    expect_obeyed(load_model(folder / str("always", suffix)),
+                  load_model(folder / str("never", suffix)));
+  }
+  expect_obeyed(model_from_json(to_json(always)), model_from_json(to_json(never)));
 }
 
 }  // namespace keel::keras_dialect_test
