@@ -17,6 +17,7 @@
 #include <malloc.h>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unistd.h>
 
 #include <keel/framework/base/errors.h>
@@ -26,6 +27,8 @@
 #include <keel/savedmodel/serving/models/batch_scheduler.h>
 #include <keel/savedmodel/serving/models/model_repository.h>
 #include <keel/savedmodel/serving/models/server_config.h>
+#include <keel/savedmodel/serving/models/version_loader.h>
+#include <keel/savedmodel/serving/models/version_trial.h>
 #include <keel/savedmodel/serving/protocol/router.h>
 #include <keel/savedmodel/serving/protocol/tfs_predict.h>
 #include <keel/savedmodel/serving/serve_options.h>
@@ -72,6 +75,9 @@ std::optional<BatchingOptions> batching_options(const ServeOptions& options) {
                                    static_cast<int>(options.rest_api_num_threads));
 }
 
+// The flag of the process of a trial, which follows those of the server.
+constexpr std::string_view kTrialFolder = "--load_trial_folder=";
+
 RepositoryOptions repository_options(const ServeOptions& options, const RequestLimits& limits,
                                      const RpcSupport* rpc,
                                      const std::shared_ptr<BatchScheduler>& batching) {
@@ -100,6 +106,18 @@ RepositoryOptions repository_options(const ServeOptions& options, const RequestL
     };
   }
   return out;
+}
+
+// `trial` is the command of a trial but for the folder; empty: no trials.
+RepositoryOptions with_trials(RepositoryOptions options, const std::vector<std::string>& trial,
+                              double seconds) {
+  if (trial.empty() || seconds == 0) return options;
+  options.try_version = [trial, seconds](const std::string& folder) {
+    std::vector<std::string> command = trial;
+    command.push_back(std::string(kTrialFolder) + folder);
+    try_command(command, seconds);
+  };
+  return options;
 }
 
 HttpServerOptions http_options(const ServeOptions& options,
@@ -157,14 +175,16 @@ class Server {
  public:
   Server(const ServeOptions& options, std::vector<ModelConfig> models,
          const MonitoringConfig& monitoring, const RpcSupport* rpc,
-         const std::optional<BatchingOptions>& batching)
+         const std::optional<BatchingOptions>& batching, const std::vector<std::string>& trial)
       : options_(options),
         models_(std::move(models)),
         limits_({.rows = options.max_rows_per_request,
                  .timeout_ns = options.rest_api_timeout_in_ms * 1000000,
                  .rejected_rows = &metrics_.rejected_rows}),
         batching_(batching ? std::make_shared<BatchScheduler>(*batching, metrics_) : nullptr),
-        repository_(repository_options(options, limits_, rpc, batching_), metrics_),
+        repository_(with_trials(repository_options(options, limits_, rpc, batching_), trial,
+                                options.load_trial_seconds),
+                    metrics_),
         router_({.limits = limits_,
                  .body_bytes = static_cast<size_t>(options.max_request_bytes),
                  .monitoring = monitoring,
@@ -306,7 +326,25 @@ int Server::drain(const sigset_t& signals) {
   }
 }
 
-int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc) {
+// Loads the version of a folder as the server would, with its tables in the file. Exits normally if
+// it is refused: the server will find the same error.
+int run_trial(const ParsedServeOptions& parsed, const RpcSupport* rpc, const std::string& folder) {
+  begin_trial();
+  set_log_level(LogLevel::kError);
+  RepositoryOptions options = repository_options(
+      parsed.options, {.rows = parsed.options.max_rows_per_request}, rpc, nullptr);
+  options.tables = "mapped";
+  VersionLoad load = {.model = "trial",
+                      .base_path = folder,
+                      .folder = folder,
+                      .metrics = std::make_shared<ModelMetrics>()};
+  load_version(load, options, nullptr);
+  if (!load.message.empty()) std::cout << load.message << std::endl;
+  return 0;
+}
+
+int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc,
+               const std::vector<std::string>& trial) {
   const ServeOptions& options = parsed.options;
   set_log_level(options.log_level);
   for (const std::string& warning : parsed.warnings) log_warning(warning);
@@ -329,7 +367,7 @@ int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_ptr<Server> server;
   try {
-    server = std::make_unique<Server>(options, std::move(models), monitoring, rpc, batching);
+    server = std::make_unique<Server>(options, std::move(models), monitoring, rpc, batching, trial);
   } catch (const IoError& error) {
     std::cerr << "keel serve: " << error.what() << std::endl;
     return kRunFailure;
@@ -339,15 +377,23 @@ int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc) {
 
 }  // namespace
 
-int serve(const std::vector<std::string>& words, const RpcSupport* rpc) {
+int serve(const std::vector<std::string>& words, const RpcSupport* rpc,
+          const std::vector<std::string>& command) {
   try {
+    if (!words.empty() && words.back().starts_with(kTrialFolder)) {
+      const std::vector<std::string> of_server(words.begin(), words.end() - 1);
+      return run_trial(parse_serve_options(of_server, rpc != nullptr), rpc,
+                       words.back().substr(kTrialFolder.size()));
+    }
     const ParsedServeOptions parsed = parse_serve_options(words, rpc != nullptr);
     if (parsed.help) {
       std::cout << serve_help(rpc != nullptr);
       return 0;
     }
     guard_mapped_files();
-    return run_server(parsed, rpc);
+    std::vector<std::string> trial = command;
+    if (!trial.empty()) trial.insert(trial.end(), words.begin(), words.end());
+    return run_server(parsed, rpc, trial);
   } catch (const std::exception& error) {
     std::cerr << "keel serve: " << error.what() << std::endl;
     return kBadInput;

@@ -117,6 +117,9 @@ const std::vector<ServeFlag>& flags() {
                 "accept labels of versions that are not available"),
       bool_flag("enable_model_warmup", &O::enable_model_warmup,
                 "run each version before it becomes available"),
+      seconds_flag("load_trial_seconds", &O::load_trial_seconds,
+                   "time for loading a new version in another process before it is loaded here, so "
+                   "that a file that crashes the loader cannot end the server; 0: no trial"),
       bool_flag("enable_batching", &O::enable_batching,
                 "compute the rows of concurrent requests together"),
       text_flag("batching_parameters_file", "FILE", &O::batching_parameters_file,

@@ -27,6 +27,7 @@ struct ServeOptions {
   int64_t num_load_threads = 1;
   bool allow_version_labels_for_unavailable_models = false;
   bool enable_model_warmup = true;
+  double load_trial_seconds = 300;
   bool enable_batching = false;
   std::string batching_parameters_file = {};
   std::string monitoring_config_file = {};

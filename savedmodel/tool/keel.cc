@@ -21,11 +21,12 @@ constexpr int kBadInput = 2;
 
 int serve(const std::vector<std::string>& words) {
 #ifdef KEEL_WITH_GRPC
-  const serving::RpcSupport rpc = serving::grpc_support();
-  return serving::serve(words, &rpc);
+  const serving::RpcSupport support = serving::grpc_support();
+  const serving::RpcSupport* const rpc = &support;
 #else
-  return serving::serve(words);
+  const serving::RpcSupport* const rpc = nullptr;
 #endif
+  return serving::serve(words, rpc, {"/proc/self/exe", "serve"});
 }
 
 int run(std::vector<const char*> words) {

@@ -163,15 +163,14 @@ constexpr const char* kGraphs = R"([
         ["t", 0, 0]}}], "kwargs": {}}]},
     {"class_name": "Attention", "name": "a", "config": {"name": "a"}, "inbound_nodes": [{"args": [[
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["t", 0, 0]}},
-      {"class_name": "__keras_tensor__", "config": {"keras_history": ["r", 0, 0]}}]],
+      {"class_name": "__keras_tensor__", "config": {"keras_history": ["t", 0, 0]}}]],
       "kwargs": {"mask": [{"class_name": "__keras_tensor__", "config": {"keras_history":
         ["y", 0, 0]}}, null], "use_causal_mask": false}}]},
     {"class_name": "Concatenate", "name": "c", "config": {"name": "c", "axis": -1},
       "inbound_nodes": [{"args": [[
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["l", 0, 2]}},
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["g", 0, 0]}}]],
-      "kwargs": {"mask": [null, {"class_name": "__keras_tensor__", "config": {"keras_history":
-        ["y", 0, 0]}}]}}]}],
+      "kwargs": {"mask": [null, null]}}]}],
     "input_layers": [["x", 0, 0], ["y", 0, 0]],
     "output_layers": {"c": ["c", 0, 0], "a": ["a", 0, 0]}}}])";
 

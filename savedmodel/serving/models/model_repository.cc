@@ -121,6 +121,11 @@ struct ModelRepository::State {
   std::vector<std::thread> loaders;
   std::thread decider;
 
+  bool any_available() {
+    const std::lock_guard lock(catalog_mutex);
+    return std::ranges::any_of(catalog->models,
+                               [](const auto& model) { return !model.second.versions.empty(); });
+  }
   void run();
   void run_loader();
   void scan_folders(std::unique_lock<std::mutex>& lock);
@@ -464,6 +469,7 @@ void ModelRepository::State::run_loader() {
       next = std::move(queue.front());
       queue.pop_front();
     }
+    next.try_first = any_available();
     load_version(next, options, unloader);
     {
       const std::lock_guard lock(mutex);

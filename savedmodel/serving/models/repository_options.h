@@ -22,6 +22,9 @@ struct RepositoryOptions {
   // background thread has moved them to memory.
   std::string tables = "auto";
   std::shared_ptr<BatchScheduler> batching = {};  // joins the requests of all models; null: none
+  // Loads the version of a folder where a crash does no harm; throws if that crashes. Called before
+  // a version is loaded while others are available. Null: no trials.
+  std::function<void(const std::string& folder)> try_version = {};
   // Runs a line of a warm-up file on a version; throws if it fails.
   std::function<void(const ModelVersion&, const std::string&)> run_warm_up = {};
   // Runs a file of TensorFlow Serving's warm-up records, in builds that can read it.

@@ -66,6 +66,7 @@ void load_version(VersionLoad& load, const RepositoryOptions& options,
   std::string file;
   try {
     file = model_file_in(load.folder);
+    if (load.try_first && options.try_version) options.try_version(load.folder);
     const std::string path = (std::filesystem::path(load.folder) / file).string();
     auto* const made = make_version(load, path, options.tables == "resident").release();
     std::weak_ptr<VersionUnloader> frees = unloader;

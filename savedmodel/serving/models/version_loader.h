@@ -17,6 +17,7 @@ struct VersionLoad {
   std::string model = {}, base_path = {}, folder = {};
   int64_t number = 0;
   std::shared_ptr<ModelMetrics> metrics = {};
+  bool try_first = false;  // call RepositoryOptions::try_version before
 
   VersionHandle version = {};
   bool young = false;  // the failure may be due to files that are still being written

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Tests savedmodel/serving/models/ and savedmodel/serving/http/ against hostile files and clients.
+# Tests savedmodel/serving/models/, among them version_trial.cc, and savedmodel/serving/http/ against hostile files and clients.
 """run_hostile.py BIN WORK GROUP [TEST...]: files and requests made to do harm, as harness.py describes.
 
 # group files: model files that must not load, or not crash the server
@@ -123,8 +123,9 @@ def files_s191_mutated_models():
             "model_version_policy { all {} } } }" % (good, base))
     (WORK / "mutated.config").write_text(text)
     ends, loads = 0, 0
+    # Without trials in other processes, all of them are loaded in this one.
     with Server(KEEL, f"--model_config_file={WORK / 'mutated.config'}", "--file_system_poll_wait_seconds=0.05", NO_RETRIES,
-                "--log_level=error", wait="line") as server:
+                "--load_trial_seconds=0", "--log_level=error", wait="line") as server:
         for first in range(1, count + 1, batch):
             versions = range(first, min(first + batch, count + 1))
             for version in versions:
@@ -144,6 +145,57 @@ def files_s191_mutated_models():
         peak = int(pathlib.Path(f"/proc/{server.process.pid}/status").read_text().split("VmHWM:")[1].split()[0])
         print(f"{count} files: {ends:.0f} failed, {loads:.0f} loaded, peak {peak} KiB")
         assert peak < 2 << 20
+
+
+# Opening a file of version 7 crashes a process, and opening one of version 8 takes for ever.
+CRASH = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void look(const char* path) {
+  if (strstr(path, "/7/model") != NULL) abort();
+  while (strstr(path, "/8/model") != NULL) sleep(1);
+}
+#define WRAP_FOPEN(name) \
+  FILE* name(const char* path, const char* mode) { \
+    look(path); \
+    return ((FILE * (*)(const char*, const char*)) dlsym(RTLD_NEXT, #name))(path, mode); \
+  }
+#define WRAP_OPEN(name) \
+  int name(const char* path, int flags, int mode) { \
+    look(path); \
+    return ((int (*)(const char*, int, int))dlsym(RTLD_NEXT, #name))(path, flags, mode); \
+  }
+WRAP_FOPEN(fopen)
+WRAP_FOPEN(fopen64)
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+"""
+
+
+def files_s192_versions_that_crash():
+    """A version that crashes its loader, or keeps it, ends in another process; the good one goes on answering."""
+    if sanitized():
+        return  # their runtime must be loaded before other libraries
+    library = WORK / "crash.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", library, "-ldl"], input=CRASH.encode(), check=True)
+    base = folder("crashing", 1)
+    env = dict(os.environ, LD_PRELOAD=str(library))
+    with serve(base, NO_RETRIES, "--load_trial_seconds=3", env=env) as server:
+        for version, reason in ((7, "ended the process with signal 6, Aborted"), (8, "took more than 3 s")):
+            place(base, version, step(2).read_bytes())
+            until(lambda: failure(server, version), 60, f"version {version} ends")
+            message = failure(server, version)
+            assert reason in message, message
+            assert value(server.predict("step", [ROW])) == [1.0, 1.0]
+            shutil.rmtree(base / str(version))
+        place(base, 9, step(2).read_bytes())
+        until(lambda: value(server.predict("step", [ROW])) == [2.0, 2.0], 60, "a good version follows")
+        children = pathlib.Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
+        assert children == "", children
 
 
 # Writes a model of Keras's HDF5 format whose table lies outside the file: argv is source, target and the way.
