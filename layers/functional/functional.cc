@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <keel/layers/functional/internal/functional_order.h>
+#include <keel/layers/internal/input_context.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
@@ -165,7 +166,8 @@ struct FunctionalModel::Plan {
     Nest<int> inputs;                             // result numbers; constants are numbered too
     std::vector<std::pair<int, int>> masks = {};  // position of an input, number of its mask
     int first_output = 0;
-    std::vector<int> last_use = {};  // results that no later step reads
+    std::vector<int> last_use = {};         // results that no later step reads
+    std::vector<std::string> sources = {};  // the model inputs on which the results depend
   };
   int results = 0;
   std::vector<Step> steps;
@@ -228,6 +230,10 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
     plan->inputs.push_back(plan->results);
     numbers[key_of(input)] = plan->results++;
   }
+  std::map<int, std::set<std::string>> sources;  // of results
+  for (const TensorLike& input : flatten(inputs)) {
+    sources[numbers.at(key_of(input))] = {producer_name(input)};
+  }
   std::map<int, int> last_reader;  // result -> step
   const auto number_of = [&](const TensorLike& t) {
     if (!t.is_symbolic()) {
@@ -254,10 +260,19 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
       if (!leaves[i].is_symbolic()) continue;  // a constant carries its mask
       step.masks.emplace_back(static_cast<int>(i), number_of(mask));
     }
-    for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
+    std::set<std::string> read;
+    for (int n : flatten(step.inputs)) {
+      last_reader[n] = static_cast<int>(plan->steps.size());
+      read.insert(sources[n].begin(), sources[n].end());
+    }
+    // Layers that take a dict name its features themselves.
+    if (!step.inputs.is_dict()) step.sources.assign(read.begin(), read.end());
     for (const auto& [_, n] : step.masks) last_reader[n] = static_cast<int>(plan->steps.size());
     const int count = static_cast<int>(flatten_paths(node->output_specs).size());
-    for (int i = 0; i < count; ++i) numbers[{node.get(), i}] = plan->results++;
+    for (int i = 0; i < count; ++i) {
+      sources[plan->results] = read;
+      numbers[{node.get(), i}] = plan->results++;
+    }
     plan->steps.push_back(std::move(step));
   }
   plan->outputs = map_structure(outputs, number_of);
@@ -304,8 +319,15 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
   });
   for (const auto& [number, value] : plan_->constants) results[number] = value;
   const auto result = [&](int number) { return *results[number]; };
+  const auto run = [&](const Plan::Step& step) {
+    try {
+      return step.operation->replay(inputs_of(step, result), step.options);
+    } catch (const InvalidIdError& error) {
+      throw_for_inputs(step.sources, error);
+    }
+  };
   for (const Plan::Step& step : plan_->steps) {
-    const Tensors outputs = step.operation->replay(inputs_of(step, result), step.options);
+    const Tensors outputs = run(step);
     int number = step.first_output;
     for_each_leaf(outputs,
                   [&](const std::string&, const TensorLike& value) { results[number++] = value; });

@@ -7,6 +7,7 @@
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/data/tfrecord.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/training/internal/output_names.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
@@ -131,7 +132,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
                               value.values().dtype() != DType::kString &&
                               at->second.dtype != DType::kString;
     if (other_number && value.layout() == Layout::kDense) {
-      value = value.tensor().cast(at->second.dtype);
+      value = exact_cast(str(path, ": input '", tensor.name, "'"), value, at->second.dtype);
     }
     check_fits(path, tensor.name, at->second, value);
     if (!found.emplace(at->first, value).second) {
