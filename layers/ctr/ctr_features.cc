@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include <keel/layers/ctr/ctr_model.h>
@@ -112,10 +111,17 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
 template <class T>
 void CtrFeatures::add_lookup(const std::string& name, const Tensor& column) {
   LookupOptions<T> options = {.name = name + "_lookup"};
-  // The default out-of-vocabulary token for integers, -1, would exclude kNoCategory from the
-  // vocabulary.
-  if constexpr (std::is_same_v<T, int64_t>) options.oov_token = std::numeric_limits<int64_t>::min();
-  options.vocabulary = frequent_categories<T>(column, options_.min_count);
+  const std::vector<T> vocabulary = frequent_categories<T>(column, options_.min_count);
+  // The default tokens of unknown categories, -1 and "[UNK]", may be categories.
+  if constexpr (std::is_same_v<T, int64_t>) options.oov_token = kNoCategory + 1;
+  while (std::ranges::find(vocabulary, options.oov_token) != vocabulary.end()) {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      ++options.oov_token;
+    } else {
+      options.oov_token += '_';
+    }
+  }
+  options.vocabulary = vocabulary;
   const LayerHandle<IndexLookupLayer<T>> lookup(std::move(options));
   id_columns_.push_back(
       {.name = name, .vocabulary_size = lookup->vocabulary_size(), .dynamic = {}});

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -57,13 +58,16 @@ struct CtrSchema {
   std::set<std::string> integers = {};
 };
 
-// The value of an empty field in an integer categorical column, which is a separate category.
-inline constexpr int64_t kNoCategory = -1;
+// The value of an empty field in an integer categorical column, which is a separate category. A
+// column of a text file with this number is a column of strings.
+inline constexpr int64_t kNoCategory = std::numeric_limits<int64_t>::min();
 
 // Reads `folder`/schema.json. Also reads the files that it names and `more_files`, to find the
 // integer columns. Throws IoError if a file cannot be read. Throws ValueError, naming the file and
-// the key, if schema.json lacks a key, has a delimiter of several characters, or lists a column
-// twice. Throws ValueError if a file lacks a column.
+// the key, if schema.json lacks a key or has an unknown one, has a delimiter of several characters,
+// lists a column twice, or lists a column without a name. Throws ValueError if a file lacks a
+// column.
+// `quoting`, if set, replaces the key of schema.json.
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
                           const std::vector<std::filesystem::path>& more_files = {});
 

@@ -22,11 +22,11 @@ std::vector<std::string> strings_of(const Config& list) {
   return out;
 }
 
-// Rejects "007" and "+7", because two texts would become one category.
+// Rejects "007" and "+7", because two texts would become one category, and kNoCategory.
 bool is_integer_category(const std::string& field) {
   int64_t value = 0;
   std::from_chars(field.data(), field.data() + field.size(), value);
-  return std::to_string(value) == field;
+  return value != kNoCategory && std::to_string(value) == field;
 }
 
 // Accepts "7.0" as well, which some tools write for integers in columns with missing values.

@@ -60,6 +60,21 @@ TEST(CtrFeaturesTest, RareCategoriesShareTheIdOfUnknownOnes) {
   EXPECT_EQ(ids(none(columns()), "user"), std::vector<int64_t>({1, 0, 1, 0, 0, 1, 0, 1}));
 }
 
+// "[UNK]" and -1 are Keras's default tokens of unknown categories.
+TEST(CtrFeaturesTest, TokensOfUnknownCategoriesMayBeCategories) {
+  const CtrSchema only = {.label = "y", .categorical = {"word", "number"}, .integers = {"number"}};
+  const Tensors rows = {
+      {"word", Tensor::from<std::string>({"[UNK]", "[UNK]", "a", ""}, {4})},
+      {"number", Tensor::from<int64_t>({-1, -1, kNoCategory, kNoCategory + 1}, {4})}};
+  const CtrFeatures features(only, rows);
+  EXPECT_EQ(ids(features(rows), "word"), std::vector<int64_t>({1, 1, 2, 3}));
+  EXPECT_EQ(ids(features(rows), "number"), std::vector<int64_t>({1, 1, 3, 2}));
+  const Tensors unknown = {{"word", Tensor::from<std::string>({"b"}, {1})},
+                           {"number", Tensor::from<int64_t>({0}, {1})}};
+  EXPECT_EQ(ids(features(unknown), "word"), std::vector<int64_t>({0}));
+  EXPECT_EQ(ids(features(unknown), "number"), std::vector<int64_t>({0}));
+}
+
 TEST(CtrFeaturesTest, EachDistinctNumberHasABin) {
   const CtrFeatures features(schema(), columns(), {.max_buckets = 4});
   const Tensors found = features(columns());

@@ -48,6 +48,26 @@ TEST_F(CtrSchemaTest, ReadsCsvWithAHeader) {
             std::vector<int64_t>({7, kNoCategory}));
 }
 
+// -1 and -9223372036854775807 are categories like all others.
+TEST_F(CtrSchemaTest, AnEmptyFieldDiffersFromEachInteger) {
+  const fs::path folder = folder_of(
+      {{"schema.json", R"({"label": "y", "numeric": [], "categorical": ["c", "d"]})"},
+       {"train.csv", "y,c,d\n1,-1,1\n0,,2\n1,-9223372036854775807,-9223372036854775808\n"},
+       {"test.csv", "y,c,d\n0,0,\n"}});
+  const CtrSchema schema = read_ctr_schema(folder);
+  // The number of an empty field makes the column a column of strings.
+  EXPECT_EQ(schema.integers, std::set<std::string>({"c"}));
+  const CtrRows rows = read_ctr_csv(schema.train_file, schema);
+  const auto c = rows.columns["c"].tensor().to_vector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(c.begin(), c.end()).size(), 3U);
+  EXPECT_EQ(c[0], -1);
+  EXPECT_EQ(c[2], -9223372036854775807);
+  const CtrFeatures features(schema, rows.columns);
+  const auto ids = features(rows.columns)["ids"]["c"].tensor().to_vector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 3U);
+  EXPECT_EQ(std::ranges::count(ids, 0), 0);  // 0 is the id of unknown categories
+}
+
 // Label, integers and hexadecimal categories, separated by tabs and without a header line.
 TEST_F(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
   const fs::path folder =
