@@ -20,6 +20,7 @@ struct Flags {
   std::string schema;
   std::string output;
   int64_t batch_size = 4096;
+  bool no_quoting = false;
 };
 
 Flags flags;
@@ -68,6 +69,7 @@ int run() {
     constexpr int64_t kMostBytes = 64 << 20;
     options = ctr_csv_options(parse_ctr_schema(read_text_file(schema, kMostBytes), schema));
   }
+  if (flags.no_quoting) options.quoting = false;
   options.columns = columns_of(*functional, read_signature_specs(file));
   options.batch_size = flags.batch_size;
   const data::Dataset rows = data::csv_dataset(csv, options);
@@ -87,8 +89,10 @@ void add_options(tool::CommandLine& line) {
   line.option("--csv", &flags.csv, "CSV file with a column for each input of the model",
               {.placeholder = "FILE", .required = true});
   line.option("--schema", &flags.schema,
-              "schema.json of the training, if it has a delimiter or columns",
+              "schema.json of the training, if it has a delimiter, quoting or columns",
               {.placeholder = "FILE"});
+  line.option("--no_quoting", &flags.no_quoting,
+              "quotes in the CSV file are data, whatever --schema contains");
   line.option("--output", &flags.output, "CSV file for the predictions; standard output if empty",
               {.placeholder = "FILE"});
   line.option("--batch_size", &flags.batch_size, "rows predicted at once");

@@ -35,6 +35,7 @@ struct Flags {
   double validation_split = 0.1;
   std::string validation_csv;
   int64_t epochs = 50;
+  bool no_quoting = false;
   int64_t patience = 6;
   int64_t batch_size = 0;
   std::string embedding_optimizer = "adagrad";
@@ -256,6 +257,8 @@ void check_outputs() {
 }
 
 Data load_data() {
+std::optional<bool> quoting() { return flags.no_quoting ? std::optional(false) : std::nullopt; }
+
   std::filesystem::path folder = flags.data;
   Data data;
   if (folder == "synthetic") {
@@ -266,7 +269,7 @@ Data load_data() {
   const std::string validation = flags.validation_csv;
   std::vector<std::filesystem::path> more_files;
   if (!validation.empty()) more_files.emplace_back(validation);
-  data.schema = read_ctr_schema(folder, more_files);
+  data.schema = read_ctr_schema(folder, more_files, quoting());
   data.train = read_ctr_csv(data.schema.train_file, data.schema);
   data.test = read_ctr_csv(data.schema.test_file, data.schema);
   if (!validation.empty()) {
@@ -330,6 +333,7 @@ CtrTrainingOptions training_options(int64_t rows) {
                                 {"validation_split", flags.validation_split},
                                 {"validation_csv", flags.validation_csv},
                                 {"seed", static_cast<int64_t>(options.seed)}});
+                                {"no_quoting", flags.no_quoting},
   return options;
 }
 
@@ -463,6 +467,8 @@ void add_training_options(tool::CommandLine& line) {
   line.option("--batch_size", &flags.batch_size,
               "rows of the global batch; 0: 256, or more with at least 500,000 rows",
               {.limits = {.least = 0}});
+  line.option("--no_quoting", &flags.no_quoting,
+              "quotes in the files are data, whatever schema.json contains");
   line.option("--embedding_optimizer", &flags.embedding_optimizer,
               "optimizer of the tables: sgd, adagrad, adam or ftrl");
   line.option("--embedding_learning_rate", &flags.embedding_learning_rate,

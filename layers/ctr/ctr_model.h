@@ -45,6 +45,8 @@ namespace keel {
 //   delimiter     one character; default ","
 //   columns       the names of all columns in order; the files then have no header line
 //   train, test   file names in the folder; defaults "train.csv" and "test.csv"
+//   quoting, max_quoted_lines   see CsvOptions
+//   rows_train, rows_test, pos_train, pos_test, card, split   facts about the rows; ignored
 struct CtrSchema {
   std::string label;                          // name of the column with 0 and 1
   std::vector<std::string> numeric = {};      // names of the columns with numbers
@@ -53,6 +55,8 @@ struct CtrSchema {
   std::vector<std::string> columns = {};      // empty: the files have a header line
   std::filesystem::path train_file = {};      // set by read_ctr_schema
   std::filesystem::path test_file = {};       // set by read_ctr_schema
+  std::optional<bool> quoting = {};           // as in CsvOptions
+  int64_t max_quoted_lines = 100;             // as in CsvOptions
   // Columns whose fields are integers or empty, and not all empty. Their tf.Example features are
   // int64. Such categorical columns are int64 in the model, too.
   std::set<std::string> integers = {};
@@ -69,7 +73,8 @@ inline constexpr int64_t kNoCategory = std::numeric_limits<int64_t>::min();
 // column.
 // `quoting`, if set, replaces the key of schema.json.
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
-                          const std::vector<std::filesystem::path>& more_files = {});
+                          const std::vector<std::filesystem::path>& more_files = {},
+                          std::optional<bool> quoting = {});
 
 // Parses the text of schema.json without reading data: train_file and test_file are as in the text,
 // and `integers` is empty. `file` is used in error messages.

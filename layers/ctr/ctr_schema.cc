@@ -42,7 +42,9 @@ data::CsvOptions csv_layout(const CtrSchema& schema) {
   return {.columns = {},
           .delimiter = schema.delimiter,
           .has_header = schema.columns.empty(),
-          .column_names = schema.columns};
+          .column_names = schema.columns,
+          .quoting = schema.quoting,
+          .max_quoted_lines = schema.max_quoted_lines};
 }
 
 std::set<std::string> integer_columns(const std::vector<std::filesystem::path>& files,
@@ -139,12 +141,20 @@ CtrSchema parse_ctr_schema(const std::string& json, const std::string& file) {
 }
 
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
-                          const std::vector<std::filesystem::path>& more_files) {
+                          const std::vector<std::filesystem::path>& more_files,
+                          std::optional<bool> quoting) {
   if (!std::filesystem::is_directory(folder)) {
     throw IoError("read_ctr_schema: ", folder.string(),
                   ": no such folder; pass the folder with schema.json");
   }
   const std::filesystem::path file = folder / "schema.json";
+    if (const Config* const quoting = config.find("quoting")) out.quoting = quoting->boolean();
+    if (const Config* const lines = config.find("max_quoted_lines")) {
+      out.max_quoted_lines = lines->integer();
+      if (out.max_quoted_lines < 1) {
+        throw ValueError("'max_quoted_lines' must be at least 1, received ", out.max_quoted_lines);
+      }
+    }
   std::ifstream in(file);
   std::stringstream text;
   if (!(text << in.rdbuf())) {
@@ -170,6 +180,7 @@ data::CsvOptions ctr_csv_options(const CtrSchema& schema) {
       out.columns.push_back({.name = name, .dtype = DType::kInt64, .default_value = kNoCategory});
     } else {
       out.columns.push_back({.name = name, .dtype = DType::kString});
+  if (quoting) out.quoting = quoting;
     }
   }
   return out;

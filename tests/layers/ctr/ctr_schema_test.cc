@@ -68,6 +68,24 @@ TEST_F(CtrSchemaTest, AnEmptyFieldDiffersFromEachInteger) {
   EXPECT_EQ(std::ranges::count(ids, 0), 0);  // 0 is the id of unknown categories
 }
 
+TEST_F(CtrSchemaTest, QuotesAreReadAsTheSchemaTells) {
+  const std::string rows = "y\tc\n1\t\"a\n0\t\"b\"\n";
+  const auto read = [&](const std::string& keys) {
+    const fs::path folder = folder_of(
+        {{"schema.json",
+          R"({"label": "y", "numeric": [], "categorical": ["c"], "delimiter": "\t")" + keys + "}"},
+         {"train.csv", rows},
+         {"test.csv", rows}});
+    const CtrSchema schema = read_ctr_schema(folder);
+    return read_ctr_csv(schema.train_file, schema).columns["c"].tensor().to_vector<std::string>();
+  };
+  EXPECT_EQ(read(""), (std::vector<std::string>{"\"a", "\"b\""}));
+  EXPECT_EQ(read(R"(, "quoting": false)"), (std::vector<std::string>{"\"a", "\"b\""}));
+  EXPECT_THROW(read(R"(, "quoting": true)"), IoError);
+  EXPECT_THAT(message_of<IoError>([&] { read(R"(, "quoting": true, "max_quoted_lines": 1)"); }),
+              HasSubstr("begins on line 2 spans more than 1 lines"));
+}
+
 // Label, integers and hexadecimal categories, separated by tabs and without a header line.
 TEST_F(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
   const fs::path folder =
