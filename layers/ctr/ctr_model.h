@@ -32,7 +32,7 @@
 namespace keel {
 
 // The columns of a click log and the layout of its text files. The file schema.json names the label
-// and the features; other keys are ignored:
+// and the features:
 //
 //   {"label": "click", "numeric": ["price"], "categorical": ["user", "item"]}
 //
@@ -124,6 +124,7 @@ class CtrFeatures {
     std::string name;                               // name of the column
     int64_t vocabulary_size;                        // number of ids; 0 with `dynamic`
     std::optional<DynamicVocabulary> dynamic = {};  // set if the ids are the raw values
+    std::string table = {};                         // name of the column's table
   };
   // Returns the id features: the categorical columns, then the numeric ones.
   const std::vector<IdColumn>& id_columns() const { return id_columns_; }
@@ -136,6 +137,11 @@ class CtrFeatures {
   Tensors operator()(const Tensors& columns) const;
   // Returns symbolic raw columns, {name: [batch]}.
   Tensors raw_inputs() const;
+  // Returns the name of the input of the serving model that takes a column: the name of the column,
+  // in which '_' replaces each '/'. A number is appended if another column has this name.
+  const std::string& input_name(const std::string& column) const;
+  // Returns `name`, with a number appended if a layer of the serving model has this name.
+  std::string unused_layer_name(const std::string& name) const;
   // Returns the feature specs of the columns in tf.Example: one value per column, optional where a
   // field of the text file may be empty.
   std::map<std::string, data::FeatureSpec> example_features() const;
@@ -144,6 +150,8 @@ class CtrFeatures {
   template <class T>
   void add_lookup(const std::string& name, const Tensor& column);
   bool is_dynamic(const std::string& name) const;
+  void name_inputs();
+  std::string add_layer_name(const std::string& name);
 
   const CtrSchema schema_;
   const CtrFeaturesOptions options_;
@@ -152,6 +160,10 @@ class CtrFeatures {
   std::vector<layers::Discretization> buckets_;       // one per numeric column
   std::vector<layers::Normalization> normalization_;  // one, or empty without numeric columns
   std::vector<IdColumn> id_columns_;
+  std::map<std::string, std::string> input_names_;  // by column
+  std::set<std::string> layer_names_;               // of all layers of the serving model
+  std::vector<std::string> reshape_names_;          // one per numeric column
+  std::string concatenate_name_;
 };
 
 // Options of make_ctr_model.

@@ -160,6 +160,41 @@ TEST(CtrModelTest, EachModelLearnsAndServes) {
   }
 }
 
+// Names of columns that the layers, tables and models of the program have as well, and names that
+// layers cannot have.
+TEST(CtrModelTest, ColumnsMayHaveAnyName) {
+  const std::vector<std::string> names = {"price_buckets",
+                                          "price_column",
+                                          "price_wide",
+                                          "item_lookup",
+                                          "item",
+                                          "numeric_normalization",
+                                          "numeric",
+                                          "embedding",
+                                          "reshape",
+                                          "dlrm",
+                                          "wide_deep",
+                                          "a/b",
+                                          "a_b",
+                                          ".",
+                                          "numeric_columns"};
+  Tensors::Dict rows = columns().entries();
+  const CtrSchema schema = {.label = "click", .numeric = {"price", "age"}, .categorical = names};
+  for (const std::string& name : names) rows[name] = columns()["user"];
+  for (const char* model : {"wide_deep", "dlrm", "dcn"}) {
+    const CtrFeatures features(schema, Tensors(rows), {.max_buckets = 4});
+    EXPECT_EQ(features.input_name("price_buckets"), "price_buckets");
+    EXPECT_EQ(features.input_name("a_b"), "a_b");
+    EXPECT_EQ(features.input_name("a/b"), "a_b_1");
+    const CtrModel ctr = make_ctr_model(features, {.model = model, .hidden = {4}});
+    const Functional serving = make_serving_model(features, ctr.model);
+    Tensors::Dict raw;
+    for (const std::string& name : names) raw[name] = rows[name];
+    for (const char* name : {"price", "age"}) raw[name] = rows[name];
+    EXPECT_EQ(serving(Tensors(raw)).tensor().shape(), Shape({8, 1}));
+  }
+}
+
 TEST(CtrModelTest, AnUnknownModelIsAnError) {
   const CtrFeatures features(schema(), columns());
   EXPECT_THROW(make_ctr_model(features, {.model = "svm"}), ValueError);

@@ -32,10 +32,11 @@ class CtrSchemaTest : public testing::Test {
 };
 
 TEST_F(CtrSchemaTest, ReadsCsvWithAHeader) {
-  const fs::path folder = folder_of(
-      {{"schema.json", R"({"label": "y", "numeric": ["x"], "categorical": ["c", "d"], "rows": 2})"},
-       {"train.csv", "c,d,x,y\na,7,1.5,1\n,,,0\n"},
-       {"test.csv", "y,x,c,d\n0,2,b,8\n"}});
+  const fs::path folder =
+      folder_of({{"schema.json",
+                  R"({"label": "y", "numeric": ["x"], "categorical": ["c", "d"], "rows_test": 1})"},
+                 {"train.csv", "c,d,x,y\na,7,1.5,1\n,,,0\n"},
+                 {"test.csv", "y,x,c,d\n0,2,b,8\n"}});
   const CtrSchema schema = read_ctr_schema(folder);
   EXPECT_EQ(schema.integers, std::set<std::string>({"d"}));
   const CtrRows rows = read_ctr_csv(schema.train_file, schema);
@@ -119,6 +120,16 @@ TEST_F(CtrSchemaTest, InvalidSchemasAreErrorsThatNameKeyAndColumn) {
               HasSubstr("column 'x' is listed twice"));
   EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
               HasSubstr("'delimiter' must be one character"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimeter": "\t"})"),
+              HasSubstr("s.json: unknown key 'delimeter'; the known keys are label, numeric, "
+                        "categorical, delimiter, columns, train, test, quoting, max_quoted_lines"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x", ""], "categorical": []})"),
+              HasSubstr("a column has no name"));
+  EXPECT_THAT(error(R"({"label": "", "numeric": ["x"], "categorical": []})"),
+              HasSubstr("a column has no name"));
+  EXPECT_THAT(
+      error(R"({"label": "y", "numeric": ["x"], "categorical": [], "max_quoted_lines": 0})"),
+      HasSubstr("'max_quoted_lines' must be at least 1"));
   EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
               HasSubstr("column 'y' must be listed once in 'columns'"));
 }
