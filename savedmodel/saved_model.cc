@@ -1,5 +1,6 @@
 #include <keel/savedmodel/saved_model.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -7,12 +8,14 @@
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/layers/preprocessing/lookup.h>
 #include <keel/savedmodel/keras/for_keras.h>
+#include <keel/savedmodel/keras/internal/dynamic_tables.h>
 #include <keel/savedmodel/keras/internal/keras_archive.h>
 #include <keel/savedmodel/keras/internal/keras_h5.h>
 #include <keel/savedmodel/keras/internal/keras_weights_h5.h>
 #include <keel/savedmodel/keras/internal/legacy_weights.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 #include <keel/savedmodel/keras/internal/signature_files.h>
+#include <keel/savedmodel/model_json.h>
 
 namespace keel {
 namespace {
@@ -107,6 +110,22 @@ void write_model(const Model& model, const std::string& path, Format format,
 }
 
 }  // namespace
+
+void check_save_model(const Model& model, const std::string& path, const SaveOptions& options) {
+  check_save_model(path, options);
+  check_min_count("save_model", model, options.min_count);
+  const auto check = [&](const Model& saved) {
+    check_signatures(saved, options.signatures);
+    to_json(saved);
+  };
+  // Tables for unbounded ids are only converted once they have rows.
+  const bool converts =
+      options.for_keras &&
+      std::ranges::none_of(all_dynamic_tables(model), [](const NamedDynamicTable& named) {
+        return named.table.statistics().size == 0;
+      });
+  converts ? check(*keras_model_of(model, options.min_count)) : check(model);
+}
 
 void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
   const Format format = checked_format(path, options);

@@ -66,6 +66,10 @@ inline void save_model(const ModelHandle& model, const std::string& path,
 // table_dtype, for an existing file without `overwrite`, and for a folder that does not exist or is
 // not writable (IoError). Call it before a long training run. All processes of a job must call it.
 void check_save_model(const std::string& path, const SaveOptions& options = {});
+// Also throws the errors of save_model() that depend on the layers of the model, for signatures and
+// for parts without a config. Does not quantize tables, and with for_keras does not convert a model
+// whose tables for unbounded ids have no rows yet.
+void check_save_model(const Model& model, const std::string& path, const SaveOptions& options = {});
 
 // Options of load_model().
 struct LoadOptions {

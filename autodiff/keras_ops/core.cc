@@ -62,7 +62,7 @@ std::vector<int64_t> scattered_positions(const char* name, const Tensor& indices
                      " columns, one for each axis of ", shape, ", received ", k);
   }
   const int64_t row = shape.slice(k, shape.rank()).size();
-  const std::vector<int64_t> ids = internal::integers_of(indices);
+  const std::vector<int64_t> ids = internal::integers_of(name, indices);
   std::vector<int64_t> out;
   for (size_t first = 0; first < ids.size(); first += k) {
     int64_t at = 0;
@@ -97,7 +97,7 @@ using Segments = std::vector<std::vector<int64_t>>;  // the rows of each segment
 
 Segments segments_of(const Tensor& data, const Tensor& segment_ids,
                      std::optional<int64_t> num_segments) {
-  const std::vector<int64_t> ids = internal::integers_of(segment_ids);
+  const std::vector<int64_t> ids = internal::integers_of("segment_ids", segment_ids);
   if (data.rank() == 0 || data.dim(0) != static_cast<int64_t>(ids.size())) {
     throw ValueError("segment_ids: requires one id for each row of the data of shape ",
                      data.shape(), ", received ", ids.size());

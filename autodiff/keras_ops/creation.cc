@@ -193,7 +193,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes, int axis, std::optional<DTy
   internal::FunctionOp op = {.name = "one_hot",
                              .outputs = {{.shape = x.shape() + Shape{num_classes}, .dtype = to}}};
   op.compute = [num_classes, to](std::span<const Tensor> in) {
-    const std::vector<int64_t> ids = internal::integers_of(in[0]);
+    const std::vector<int64_t> ids = internal::integers_of("one_hot", in[0]);
     std::vector<uint8_t> out(ids.size() * num_classes);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] >= 0 && ids[i] < num_classes) out[i * num_classes + ids[i]] = 1;
@@ -221,7 +221,7 @@ SparseTensor ones_at(const Tensor& x, int64_t num_classes, int axis, bool replac
   std::vector<int64_t> dims(x.shape().dims().begin(), x.shape().dims().end());
   if (replaced) dims.erase(dims.begin() + at);
   dims.insert(dims.begin() + at, num_classes);
-  const std::vector<int64_t> ids = internal::integers_of(x);
+  const std::vector<int64_t> ids = internal::integers_of("one_hot", x);
   std::set<std::vector<int64_t>> found;
   size_t next = 0;
   internal::for_each_index(x.shape(), [&](std::vector<int64_t> index) {

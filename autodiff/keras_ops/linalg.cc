@@ -198,7 +198,7 @@ std::vector<Gradient> svd_gradient(const VjpArgs& args) {
 
 // Undoes the exchanges of rows that lu_factor() returns. k is their number for one matrix.
 Tensor exchanged_back(const Tensor& x, const Tensor& exchanges, int64_t k) {
-  const std::vector<int64_t> all = internal::integers_of(exchanges);
+  const std::vector<int64_t> all = internal::integers_of("lu_factor", exchanges);
   const int64_t m = x.dim(-2), n = x.dim(-1), rows = batch_of(x).size() * m;
   std::vector<int64_t> from(rows), to(rows);
   std::iota(from.begin(), from.end(), 0);

@@ -350,7 +350,7 @@ Tensor trapezoid(const Tensor& y, const std::optional<Tensor>& x, double dx, int
 // ---- Counts.
 
 Tensor bincount(const Tensor& x, const std::optional<Tensor>& weights, int64_t minlength) {
-  const std::vector<int64_t> values = internal::integers_of(x);
+  const std::vector<int64_t> values = internal::integers_of("bincount", x);
   int64_t length = minlength;
   for (const int64_t v : values) {
     if (v < 0) throw ValueError("bincount: values must not be negative, received ", v);

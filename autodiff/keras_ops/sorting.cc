@@ -47,7 +47,7 @@ Tensor with_last(const Tensor& x, int axis) {
 
 // Returns indices as int64 in [0, n): negative ones count from the end.
 Tensor non_negative(const Tensor& indices, int64_t n) {
-  const Tensor wide = ops::cast(indices, DType::kInt64);
+  const Tensor wide = internal::ids_of("take", indices);
   return ops::where(ops::less(wide, Tensor::scalar<int64_t>(0)), wide + static_cast<double>(n),
                     wide);
 }

@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <ostream>
 #include <unistd.h>
 
@@ -68,12 +69,21 @@ std::string text_of(const Config& value) {
 
 }  // namespace
 
+bool has_both_classes(const Tensor& labels) {
+  const auto values = labels.data<float>();
+  return !values.empty() &&
+         std::ranges::adjacent_find(values, std::ranges::not_equal_to()) != values.end();
+}
+
 Logs ctr_metrics(const Tensor& labels, const Tensor& predictions) {
   const metrics::AUC auc({});
   const metrics::BinaryCrossentropy log_loss({});
-  auc->update_state(labels, predictions);
   log_loss->update_state(labels, predictions);
-  return {{"auc", auc->result()}, {"loss", log_loss->result()}};
+  Logs out = {{"loss", log_loss->result()}};
+  if (!has_both_classes(labels)) return out;
+  auc->update_state(labels, predictions);
+  out["auc"] = auc->result();
+  return out;
 }
 
 CtrTraining::CtrTraining(distribute::Strategy& strategy, const CtrFeatures& features,
@@ -182,7 +192,6 @@ CtrTraining::End CtrTraining::run(const CtrExamples& train,
     if (stop > 0 && step >= stop) return End::kStopped;
     const int64_t epoch = step / steps_per_epoch;
     const std::string head = absl::StrCat("Epoch ", epoch + 1, "/", options_.epochs);
-    if (style == TerminalProgress::Style::kBar) out << head << '\n';
     TerminalProgress progress(out, style, head, steps_per_epoch);
     Logs logs;
     double loss_sum = 0;

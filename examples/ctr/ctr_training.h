@@ -89,7 +89,11 @@ class CtrTraining {
   std::optional<std::string> last_checkpoint_;
 };
 
-// Returns the mean log loss and the AUC of predictions: {"auc", "loss"}.
+// Returns true if the labels contain 0 and 1. Otherwise their AUC is undefined.
+bool has_both_classes(const Tensor& labels);
+
+// Returns the mean log loss and the AUC of predictions: {"auc", "loss"}, without "auc" if it is
+// undefined.
 Logs ctr_metrics(const Tensor& labels, const Tensor& predictions);
 
 }  // namespace keel::examples

@@ -1,4 +1,5 @@
 // Trains, evaluates, checkpoints and exports a click model with TPUEmbedding tables.
+#include <absl/strings/str_format.h>
 #include <algorithm>
 #include <charconv>
 #include <csignal>
@@ -34,6 +35,7 @@ struct Flags {
   int workers = 0;
   double validation_split = 0.1;
   std::string validation_csv;
+  bool no_quoting = false;
   int64_t epochs = 50;
   int64_t patience = 6;
   int64_t batch_size = 0;
@@ -255,6 +257,8 @@ void check_outputs() {
   });
 }
 
+std::optional<bool> quoting() { return flags.no_quoting ? std::optional(false) : std::nullopt; }
+
 Data load_data() {
   std::filesystem::path folder = flags.data;
   Data data;
@@ -266,7 +270,7 @@ Data load_data() {
   const std::string validation = flags.validation_csv;
   std::vector<std::filesystem::path> more_files;
   if (!validation.empty()) more_files.emplace_back(validation);
-  data.schema = read_ctr_schema(folder, more_files);
+  data.schema = read_ctr_schema(folder, more_files, quoting());
   data.train = read_ctr_csv(data.schema.train_file, data.schema);
   data.test = read_ctr_csv(data.schema.test_file, data.schema);
   if (!validation.empty()) {
@@ -329,6 +333,7 @@ CtrTrainingOptions training_options(int64_t rows) {
                                 {"patience", options.patience},
                                 {"validation_split", flags.validation_split},
                                 {"validation_csv", flags.validation_csv},
+                                {"no_quoting", flags.no_quoting},
                                 {"seed", static_cast<int64_t>(options.seed)}});
   return options;
 }
@@ -339,8 +344,30 @@ CtrExamples examples_of(const CtrFeatures& features, const CtrRows& rows) {
 
 SignatureSpecs signatures_of(const CtrFeatures& features) {
   ExampleFeatures out;
-  for (const auto& [name, spec] : features.example_features()) out[name].feature = spec;
+  for (const auto& [name, spec] : features.example_features()) {
+    const std::string& input = features.input_name(name);
+    out[name] = {.feature = spec, .input = input == name ? "" : input};
+  }
   return {{"serve_examples", std::move(out)}};
+}
+
+SaveOptions export_options(const CtrFeatures& features) {
+  SaveOptions options = export_options();
+  options.signatures = signatures_of(features);
+  return options;
+}
+
+std::string auc_text(const Logs& logs) {
+  const auto auc = logs.find("auc");
+  return auc == logs.end() ? "undefined" : absl::StrFormat("%.4f", auc->second);
+}
+
+// Warns of rows whose AUC is undefined.
+void check_classes(const char* rows, const Tensor& labels) {
+  if (!is_first() || has_both_classes(labels)) return;
+  std::cerr
+      << "warning: the labels of the " << rows
+      << " rows are all the same, so that their AUC is undefined; pass rows with both 0 and 1\n";
 }
 
 void report(const Data& data, const Tensor& predictions) {
@@ -351,7 +378,7 @@ void report(const Data& data, const Tensor& predictions) {
   if (data.best_auc) {
     out() << "best possible auc " << *data.best_auc << '\n';
   }
-  out() << "test auc " << logs.at("auc") << " log_loss " << logs.at("loss") << " accuracy "
+  out() << "test auc " << auc_text(logs) << " log_loss " << logs.at("loss") << " accuracy "
         << accuracy->result() << '\n';
 }
 
@@ -395,6 +422,11 @@ int run() {
   const auto scope = strategy->scope();
   CtrTraining training(*strategy, features, training_options(data.train.labels.dim(0)));
   const ModelHandle serving = make_serving_model(features, training.model());
+  if (const std::string file = flags.export_file; !file.empty()) {
+    check_save_model(*serving, file, export_options(features));
+  }
+  check_classes("test", data.test.labels);
+  if (data.validation) check_classes("validation", data.validation->labels);
   out() << flags.model << " on " << data.train.labels.dim(0) << " rows";
   if (data.validation) out() << ", validated on " << data.validation->labels.dim(0);
   out() << ", " << strategy->name() << " of " << strategy->num_replicas_in_sync() << " replicas\n";
@@ -412,9 +444,7 @@ int run() {
   report(data, predictions);
   report_tables(training);
   if (const std::string file = flags.export_file; !file.empty()) {
-    SaveOptions options = export_options();
-    options.signatures = signatures_of(features);
-    save_model(serving, file, options);
+    save_model(serving, file, export_options(features));
     out() << "exported to " << file << '\n';
   }
   // Write predictions after the export because their failure must not prevent it.
@@ -427,7 +457,7 @@ int run() {
   }
   if (flags.progressive) {
     const Tensor later = training.predict_and_train(examples_of(features, data.test));
-    out() << "progressive auc " << ctr_metrics(data.test.labels, later).at("auc") << '\n';
+    out() << "progressive auc " << auc_text(ctr_metrics(data.test.labels, later)) << '\n';
   }
   return 0;
 }
@@ -437,6 +467,8 @@ void add_model_options(tool::CommandLine& line) {
               "folder with schema.json, train.csv and test.csv, or 'synthetic'; schema.json may "
               "name other files, a delimiter, and the columns of files without a header line",
               {.placeholder = "FOLDER=synthetic"});
+  line.option("--no_quoting", &flags.no_quoting,
+              "quotes in the files are data, whatever schema.json contains");
   line.option("--model", &flags.model, "wide_deep, dlrm or dcn");
   line.option("--strategy", &flags.strategy, "cpu or tpu");
   line.option("--hosts", &flags.hosts,

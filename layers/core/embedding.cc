@@ -7,6 +7,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/framework/internal/quantizers.h>
 #include <keel/layers/embedding/tables/internal/dynamic_embeddings.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/internal/serving_keys.h>
 #include <keel/layers/serving/steps/planner.h>
@@ -105,7 +106,7 @@ Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
     }
     return dynamic_->look_up(ids);
   }
-  const Tensor rows = is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids;
+  const Tensor rows = as_ids("Embedding", name(), ids);
   if (scale_) return ops::gather_quantized(embeddings_.read(), scale_.read(), rows);
   // Only the rows that are looked up need to be up to date.
   return ops::gather(embeddings_.read_rows(rows), rows);

@@ -93,7 +93,7 @@ Tensor ReversibleEmbeddingLayer::project(const Tensor& x) const {
 Tensors ReversibleEmbeddingLayer::call(const Tensors& inputs, const CallContext&) {
   const Arguments given = arguments_of(inputs, caller());
   if (given.reverse) return project(given.x);
-  const Tensor ids = is_floating(given.x.dtype()) ? ops::cast(given.x, DType::kInt64) : given.x;
+  const Tensor ids = as_ids("ReversibleEmbedding", name(), given.x);
   // Only the rows that are looked up need to be up to date.
   return ops::gather(embeddings_.read_rows(ids), ids);
 }

@@ -1,6 +1,6 @@
+#include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include <keel/layers/ctr/ctr_model.h>
@@ -11,6 +11,20 @@
 
 namespace keel {
 namespace {
+
+// Returns `name`, with a number appended if it is in `used`.
+std::string unused_name(const std::set<std::string>& used, const std::string& name) {
+  std::string out = name;
+  for (int i = 1; used.contains(out); ++i) out = absl::StrCat(name, "_", i);
+  return out;
+}
+
+// Layers and HDF5 groups cannot have all names.
+std::string possible_layer_name(std::string name) {
+  std::ranges::replace(name, '/', '_');
+  if (name.find_first_not_of('.') == std::string::npos) std::ranges::replace(name, '.', '_');
+  return name;
+}
 
 // Returns the categories with at least `min_count` rows in the order of IndexLookupLayer::adapt: by
 // descending frequency, then by descending value. Returns the most frequent category if there are
@@ -81,11 +95,15 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
     if (std::ranges::find(schema_.categorical, name) != schema_.categorical.end()) continue;
     throw ValueError("CtrFeatures: dynamic column '", name, "' is not a categorical column");
   }
+  name_inputs();
   for (const std::string& name : schema_.categorical) {
     if (is_dynamic(name)) {
       DynamicVocabulary dynamic = *options_.dynamic;
       dynamic.key = schema_.integers.contains(name) ? KeyType::kInt64 : KeyType::kString;
-      id_columns_.push_back({.name = name, .vocabulary_size = 0, .dynamic = std::move(dynamic)});
+      id_columns_.push_back({.name = name,
+                             .vocabulary_size = 0,
+                             .dynamic = std::move(dynamic),
+                             .table = input_name(name)});
       lookups_.emplace_back();
     } else if (schema_.integers.contains(name)) {
       add_lookup<int64_t>(name, train_columns[name].tensor());
@@ -98,27 +116,68 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
     const Tensor column = train_columns[name].tensor();
     std::vector<double> boundaries = bin_boundaries(column, options_.max_buckets);
     id_columns_.push_back(
-        {.name = name, .vocabulary_size = std::ssize(boundaries) + 1, .dynamic = {}});
+        {.name = name, .vocabulary_size = std::ssize(boundaries) + 1, .table = input_name(name)});
     buckets_.emplace_back(
-        DiscretizationOptions{.bin_boundaries = std::move(boundaries), .name = name + "_buckets"});
+        DiscretizationOptions{.bin_boundaries = std::move(boundaries),
+                              .name = add_layer_name(input_name(name) + "_buckets")});
+    reshape_names_.push_back(add_layer_name(input_name(name) + "_column"));
     numbers.push_back(column.reshaped({column.size(), 1}));
   }
   if (numbers.empty()) return;
-  normalization_.emplace_back(NormalizationOptions{.name = "numeric_normalization"});
+  concatenate_name_ = add_layer_name("numeric_columns");
+  normalization_.emplace_back(
+      NormalizationOptions{.name = add_layer_name("numeric_normalization")});
   Tensors::Items items(numbers.begin(), numbers.end());
   normalization_[0]->adapt(layers::Concatenate({})(Tensors::list(std::move(items))).tensor());
 }
 
+// Columns keep their names where possible. Other layers get names that no column has.
+void CtrFeatures::name_inputs() {
+  std::vector<std::string> columns = schema_.categorical;
+  columns.insert(columns.end(), schema_.numeric.begin(), schema_.numeric.end());
+  for (const std::string& name : columns) {
+    if (possible_layer_name(name) == name) input_names_[name] = add_layer_name(name);
+  }
+  for (const std::string& name : columns) {
+    if (!input_names_.contains(name)) {
+      input_names_[name] = add_layer_name(possible_layer_name(name));
+    }
+  }
+}
+
+const std::string& CtrFeatures::input_name(const std::string& column) const {
+  const auto found = input_names_.find(column);
+  if (found == input_names_.end()) {
+    throw ValueError("CtrFeatures: '", column, "' is not a column of the features");
+  }
+  return found->second;
+}
+
+std::string CtrFeatures::unused_layer_name(const std::string& name) const {
+  return unused_name(layer_names_, name);
+}
+
+std::string CtrFeatures::add_layer_name(const std::string& name) {
+  return *layer_names_.insert(unused_layer_name(name)).first;
+}
+
 template <class T>
 void CtrFeatures::add_lookup(const std::string& name, const Tensor& column) {
-  LookupOptions<T> options = {.name = name + "_lookup"};
-  // The default out-of-vocabulary token for integers, -1, would exclude kNoCategory from the
-  // vocabulary.
-  if constexpr (std::is_same_v<T, int64_t>) options.oov_token = std::numeric_limits<int64_t>::min();
-  options.vocabulary = frequent_categories<T>(column, options_.min_count);
+  LookupOptions<T> options = {.name = add_layer_name(input_name(name) + "_lookup")};
+  const std::vector<T> vocabulary = frequent_categories<T>(column, options_.min_count);
+  // The default tokens of unknown categories, -1 and "[UNK]", may be categories.
+  if constexpr (std::is_same_v<T, int64_t>) options.oov_token = kNoCategory + 1;
+  while (std::ranges::find(vocabulary, options.oov_token) != vocabulary.end()) {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      ++options.oov_token;
+    } else {
+      options.oov_token += '_';
+    }
+  }
+  options.vocabulary = vocabulary;
   const LayerHandle<IndexLookupLayer<T>> lookup(std::move(options));
   id_columns_.push_back(
-      {.name = name, .vocabulary_size = lookup->vocabulary_size(), .dynamic = {}});
+      {.name = name, .vocabulary_size = lookup->vocabulary_size(), .table = input_name(name)});
   lookups_.emplace_back(lookup);
 }
 
@@ -139,13 +198,15 @@ Tensors CtrFeatures::operator()(const Tensors& columns) const {
     const std::string& name = schema_.numeric[i];
     const Tensor column = columns[name].tensor();
     ids.emplace(name, buckets_[i](column));
-    numbers.emplace_back(layers::Reshape({.target_shape = {1}})(column));
+    numbers.emplace_back(layers::Reshape({.target_shape = {1}, .name = reshape_names_[i]})(column));
   }
   Tensors out = {{"ids", Tensors(std::move(ids))}};
   if (numbers.empty()) return out;
-  const Tensor joined = numbers.size() == 1
-                            ? numbers[0].tensor()
-                            : layers::Concatenate({})(Tensors::list(std::move(numbers))).tensor();
+  const Tensor joined =
+      numbers.size() == 1
+          ? numbers[0].tensor()
+          : layers::Concatenate({.name = concatenate_name_})(Tensors::list(std::move(numbers)))
+                .tensor();
   return {{"ids", out["ids"]}, {"numeric", normalization_[0](joined)}};
 }
 
@@ -153,10 +214,12 @@ Tensors CtrFeatures::raw_inputs() const {
   Tensors::Dict out;
   for (const std::string& name : schema_.categorical) {
     const bool integer = schema_.integers.contains(name);
-    out.emplace(name,
-                layers::input({.dtype = integer ? DType::kInt64 : DType::kString, .name = name}));
+    out.emplace(name, layers::input({.dtype = integer ? DType::kInt64 : DType::kString,
+                                     .name = input_name(name)}));
   }
-  for (const std::string& name : schema_.numeric) out.emplace(name, layers::input({.name = name}));
+  for (const std::string& name : schema_.numeric) {
+    out.emplace(name, layers::input({.name = input_name(name)}));
+  }
   return Tensors(std::move(out));
 }
 

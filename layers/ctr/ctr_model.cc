@@ -79,22 +79,28 @@ CtrModel make_ctr_model(const CtrFeatures& features, const CtrModelOptions& opti
   }
   Tensors::Dict ids;
   Nest<FeatureConfig>::Dict deep_config, wide_config;
+  std::set<std::string> tables;
+  for (const CtrFeatures::IdColumn& column : features.id_columns()) tables.insert(column.table);
   for (const CtrFeatures::IdColumn& column : features.id_columns()) {
     const std::string& name = column.name;
     const bool strings = column.dynamic && column.dynamic->key == KeyType::kString;
     ids.emplace(name, layers::input({.dtype = strings ? DType::kString : DType::kInt64,
-                                     .name = name + "_id"}));
-    const auto feature = [&](int64_t dim, const Initializer& initializer, const char* suffix) {
+                                     .name = column.table + "_id"}));
+    const auto feature = [&](int64_t dim, const Initializer& initializer,
+                             const std::string& table) {
       return FeatureConfig{.table = make_table({.vocabulary_size = column.vocabulary_size,
                                                 .dim = dim,
                                                 .initializer = initializer,
                                                 .combiner = "sum",
-                                                .name = name + suffix,
+                                                .name = table,
                                                 .storage_dtype = options.storage_dtype,
                                                 .dynamic = column.dynamic})};
     };
-    deep_config.emplace(name, feature(options.embedding_dim, "random_uniform", ""));
-    if (wide) wide_config.emplace(name, feature(1, "zeros", "_wide"));
+    deep_config.emplace(name, feature(options.embedding_dim, "random_uniform", column.table));
+    if (!wide) continue;
+    std::string wide_table = column.table + "_wide";
+    while (!tables.insert(wide_table).second) wide_table += '_';
+    wide_config.emplace(name, feature(1, "zeros", wide_table));
   }
   Nest<FeatureConfig>::Dict config = {{"deep", deep_config}};
   if (wide) config.emplace("wide", wide_config);
@@ -122,10 +128,10 @@ CtrModel make_ctr_model(const CtrFeatures& features, const CtrModelOptions& opti
                        : options.model == "dcn" ? dcn_logit(parts, options)
                                                 : wide_deep_logit(parts, options);
   const Tensor probability = layers::Activation({.activation = "sigmoid"})(logit);
-  return {
-      .model = Functional(
-          {.inputs = Tensors(std::move(inputs)), .outputs = probability, .name = options.model}),
-      .embedding = embedding};
+  return {.model = Functional({.inputs = Tensors(std::move(inputs)),
+                               .outputs = probability,
+                               .name = features.unused_layer_name(options.model)}),
+          .embedding = embedding};
 }
 
 Functional make_serving_model(const CtrFeatures& features, const Functional& model) {

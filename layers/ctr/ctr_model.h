@@ -12,6 +12,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,7 +32,7 @@
 namespace keel {
 
 // The columns of a click log and the layout of its text files. The file schema.json names the label
-// and the features; other keys are ignored:
+// and the features:
 //
 //   {"label": "click", "numeric": ["price"], "categorical": ["user", "item"]}
 //
@@ -44,6 +45,8 @@ namespace keel {
 //   delimiter     one character; default ","
 //   columns       the names of all columns in order; the files then have no header line
 //   train, test   file names in the folder; defaults "train.csv" and "test.csv"
+//   quoting, max_quoted_lines   see CsvOptions
+//   rows_train, rows_test, pos_train, pos_test, card, split   facts about the rows; ignored
 struct CtrSchema {
   std::string label;                          // name of the column with 0 and 1
   std::vector<std::string> numeric = {};      // names of the columns with numbers
@@ -52,20 +55,26 @@ struct CtrSchema {
   std::vector<std::string> columns = {};      // empty: the files have a header line
   std::filesystem::path train_file = {};      // set by read_ctr_schema
   std::filesystem::path test_file = {};       // set by read_ctr_schema
+  std::optional<bool> quoting = {};           // as in CsvOptions
+  int64_t max_quoted_lines = 100;             // as in CsvOptions
   // Columns whose fields are integers or empty, and not all empty. Their tf.Example features are
   // int64. Such categorical columns are int64 in the model, too.
   std::set<std::string> integers = {};
 };
 
-// The value of an empty field in an integer categorical column, which is a separate category.
-inline constexpr int64_t kNoCategory = -1;
+// The value of an empty field in an integer categorical column, which is a separate category. A
+// column of a text file with this number is a column of strings.
+inline constexpr int64_t kNoCategory = std::numeric_limits<int64_t>::min();
 
 // Reads `folder`/schema.json. Also reads the files that it names and `more_files`, to find the
 // integer columns. Throws IoError if a file cannot be read. Throws ValueError, naming the file and
-// the key, if schema.json lacks a key, has a delimiter of several characters, or lists a column
-// twice. Throws ValueError if a file lacks a column.
+// the key, if schema.json lacks a key or has an unknown one, has a delimiter of several characters,
+// lists a column twice, or lists a column without a name. Throws ValueError if a file lacks a
+// column.
+// `quoting`, if set, replaces the key of schema.json.
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
-                          const std::vector<std::filesystem::path>& more_files = {});
+                          const std::vector<std::filesystem::path>& more_files = {},
+                          std::optional<bool> quoting = {});
 
 // Parses the text of schema.json without reading data: train_file and test_file are as in the text,
 // and `integers` is empty. `file` is used in error messages.
@@ -115,6 +124,7 @@ class CtrFeatures {
     std::string name;                               // name of the column
     int64_t vocabulary_size;                        // number of ids; 0 with `dynamic`
     std::optional<DynamicVocabulary> dynamic = {};  // set if the ids are the raw values
+    std::string table = {};                         // name of the column's table
   };
   // Returns the id features: the categorical columns, then the numeric ones.
   const std::vector<IdColumn>& id_columns() const { return id_columns_; }
@@ -127,6 +137,11 @@ class CtrFeatures {
   Tensors operator()(const Tensors& columns) const;
   // Returns symbolic raw columns, {name: [batch]}.
   Tensors raw_inputs() const;
+  // Returns the name of the input of the serving model that takes a column: the name of the column,
+  // in which '_' replaces each '/'. A number is appended if another column has this name.
+  const std::string& input_name(const std::string& column) const;
+  // Returns `name`, with a number appended if a layer of the serving model has this name.
+  std::string unused_layer_name(const std::string& name) const;
   // Returns the feature specs of the columns in tf.Example: one value per column, optional where a
   // field of the text file may be empty.
   std::map<std::string, data::FeatureSpec> example_features() const;
@@ -135,6 +150,8 @@ class CtrFeatures {
   template <class T>
   void add_lookup(const std::string& name, const Tensor& column);
   bool is_dynamic(const std::string& name) const;
+  void name_inputs();
+  std::string add_layer_name(const std::string& name);
 
   const CtrSchema schema_;
   const CtrFeaturesOptions options_;
@@ -143,6 +160,10 @@ class CtrFeatures {
   std::vector<layers::Discretization> buckets_;       // one per numeric column
   std::vector<layers::Normalization> normalization_;  // one, or empty without numeric columns
   std::vector<IdColumn> id_columns_;
+  std::map<std::string, std::string> input_names_;  // by column
+  std::set<std::string> layer_names_;               // of all layers of the serving model
+  std::vector<std::string> reshape_names_;          // one per numeric column
+  std::string concatenate_name_;
 };
 
 // Options of make_ctr_model.

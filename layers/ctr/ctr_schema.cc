@@ -1,4 +1,6 @@
+#include <absl/strings/str_join.h>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -22,11 +24,11 @@ std::vector<std::string> strings_of(const Config& list) {
   return out;
 }
 
-// Rejects "007" and "+7", because two texts would become one category.
+// Rejects "007" and "+7", because two texts would become one category, and kNoCategory.
 bool is_integer_category(const std::string& field) {
   int64_t value = 0;
   std::from_chars(field.data(), field.data() + field.size(), value);
-  return std::to_string(value) == field;
+  return value != kNoCategory && std::to_string(value) == field;
 }
 
 // Accepts "7.0" as well, which some tools write for integers in columns with missing values.
@@ -42,7 +44,9 @@ data::CsvOptions csv_layout(const CtrSchema& schema) {
   return {.columns = {},
           .delimiter = schema.delimiter,
           .has_header = schema.columns.empty(),
-          .column_names = schema.columns};
+          .column_names = schema.columns,
+          .quoting = schema.quoting,
+          .max_quoted_lines = schema.max_quoted_lines};
 }
 
 std::set<std::string> integer_columns(const std::vector<std::filesystem::path>& files,
@@ -76,12 +80,27 @@ std::set<std::string> integer_columns(const std::vector<std::filesystem::path>& 
   return out;
 }
 
+void check_keys(const Config& config) {
+  constexpr std::array kKnown = {"label", "numeric", "categorical", "delimiter",       "columns",
+                                 "train", "test",    "quoting",     "max_quoted_lines"};
+  // Facts about the rows, which tools that make data sets write.
+  constexpr std::array kFacts = {"rows_train", "rows_test", "pos_train",
+                                 "pos_test",   "card",      "split"};
+  for (const auto& entry : config.entries()) {
+    if (std::ranges::find(kKnown, entry.first) != kKnown.end()) continue;
+    if (std::ranges::find(kFacts, entry.first) != kFacts.end()) continue;
+    throw ValueError("unknown key '", entry.first, "'; the known keys are ",
+                     absl::StrJoin(kKnown, ", "));
+  }
+}
+
 void check_names(const CtrSchema& schema) {
   std::vector<std::string> names = {schema.label};
   names.insert(names.end(), schema.numeric.begin(), schema.numeric.end());
   names.insert(names.end(), schema.categorical.begin(), schema.categorical.end());
   std::set<std::string> seen;
   for (const std::string& name : names) {
+    if (name.empty()) throw ValueError("a column has no name; name each column");
     if (!seen.insert(name).second) {
       throw ValueError("column '", name, "' is listed twice; list it once");
     }
@@ -117,6 +136,7 @@ CtrRows rows_of(const CtrRows& all, const std::vector<int64_t>& rows) {
 CtrSchema parse_ctr_schema(const std::string& json, const std::string& file) {
   try {
     const Config config = parse_json(json);
+    check_keys(config);
     CtrSchema out = {.label = config["label"].string(),
                      .numeric = strings_of(config["numeric"]),
                      .categorical = strings_of(config["categorical"])};
@@ -127,6 +147,13 @@ CtrSchema parse_ctr_schema(const std::string& json, const std::string& file) {
       out.delimiter = delimiter->string()[0];
     }
     if (const Config* const columns = config.find("columns")) out.columns = strings_of(*columns);
+    if (const Config* const quoting = config.find("quoting")) out.quoting = quoting->boolean();
+    if (const Config* const lines = config.find("max_quoted_lines")) {
+      out.max_quoted_lines = lines->integer();
+      if (out.max_quoted_lines < 1) {
+        throw ValueError("'max_quoted_lines' must be at least 1, received ", out.max_quoted_lines);
+      }
+    }
     const Config* const train = config.find("train");
     const Config* const test = config.find("test");
     out.train_file = train == nullptr ? "train.csv" : train->string();
@@ -139,7 +166,8 @@ CtrSchema parse_ctr_schema(const std::string& json, const std::string& file) {
 }
 
 CtrSchema read_ctr_schema(const std::filesystem::path& folder,
-                          const std::vector<std::filesystem::path>& more_files) {
+                          const std::vector<std::filesystem::path>& more_files,
+                          std::optional<bool> quoting) {
   if (!std::filesystem::is_directory(folder)) {
     throw IoError("read_ctr_schema: ", folder.string(),
                   ": no such folder; pass the folder with schema.json");
@@ -152,6 +180,7 @@ CtrSchema read_ctr_schema(const std::filesystem::path& folder,
                   ": cannot be read: ", internal::system_message());
   }
   CtrSchema out = parse_ctr_schema(text.str(), file.string());
+  if (quoting) out.quoting = quoting;
   out.train_file = folder / out.train_file;
   out.test_file = folder / out.test_file;
   std::vector<std::filesystem::path> files = {out.train_file, out.test_file};

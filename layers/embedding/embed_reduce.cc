@@ -39,13 +39,6 @@ void check_weight_shape(const std::string& caller, const Shape& weights, const S
                    ", the shape of the embedded ids, received ", weights);
 }
 
-// Converts floating-point ids to int64. Integer ids are unchanged.
-Tensor ids64(const Tensor& ids) {
-  return ids.dtype() == DType::kInt64 || ids.dtype() == DType::kInt32
-             ? ids
-             : ops::cast(ids, DType::kInt64);
-}
-
 }  // namespace
 
 EmbedReduceLayer::EmbedReduceLayer(Options options)
@@ -121,14 +114,14 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
   const IdRowsOptions rows_options = {.vocabulary_size = options_.input_dim,
                                       .combiner = options_.combiner};
   if (ids.layout() == Layout::kDense && (dense_weights || single)) {
-    to_id_rows(caller, ids, {}, rows_options);  // checks the ids and names the layer in errors
+    // Checks the ids and names the layer in errors.
+    const Tensor checked = to_id_rows(caller, ids, {}, rows_options).ids;
+    const Tensor rows = checked.reshaped(spec.shape);
     if (dense_weights) check_weights_are_finite(caller, weights->tensor().cast(DType::kFloat32));
     if (dense_weights && !(single && options_.combiner != "sum")) {
-      const Tensor rows = ids64(ids.tensor());
       return reduce_weighted(ops::gather(embeddings_.read_rows(rows), rows), weights->tensor());
     }
-    const Tensor found = ids64(ids.tensor());
-    return ops::gather(embeddings_.read_rows(found), found);
+    return ops::gather(embeddings_.read_rows(rows), rows);
   }
   const IdRows rows = to_id_rows(caller, ids, weights, rows_options);
   if (rows.weights && dtype() == DType::kFloat32 && GradientTape::watches(rows.weights)) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <keel/layers/functional/internal/functional_order.h>
+#include <keel/layers/internal/input_context.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
@@ -170,6 +171,7 @@ struct FunctionalModel::Plan {
     std::vector<std::pair<int, int>> masks = {};  // position of an input, number of its mask
     int first_output = 0, outputs = 0;            // the numbers of its own results
     std::vector<int> last_use = {};               // results that no later step reads
+    std::vector<std::string> sources = {};        // the model inputs on which the results depend
   };
   int results = 0;
   std::vector<Step> steps;
@@ -241,6 +243,10 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
     plan->inputs.push_back(plan->results);
     numbers[key_of(input)] = plan->results++;
   }
+  std::map<int, std::set<std::string>> sources;  // of results
+  for (const TensorLike& input : flatten(inputs)) {
+    sources[numbers.at(key_of(input))] = {producer_name(input)};
+  }
   std::map<int, int> last_reader;  // result -> step
   const auto number_of = [&](const TensorLike& t) {
     if (!t.is_symbolic()) {
@@ -266,12 +272,21 @@ std::shared_ptr<const FunctionalModel::Plan> FunctionalModel::Plan::of(
       if (!leaves[i].is_symbolic()) continue;  // a constant carries its mask
       step.masks.emplace_back(static_cast<int>(i), number_of(mask));
     }
-    for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
+    std::set<std::string> read;
+    for (int n : flatten(step.inputs)) {
+      last_reader[n] = static_cast<int>(plan->steps.size());
+      read.insert(sources[n].begin(), sources[n].end());
+    }
+    // Layers that take a dict name its features themselves.
+    if (!step.inputs.is_dict()) step.sources.assign(read.begin(), read.end());
     for (const auto& [_, n] : step.masks) last_reader[n] = static_cast<int>(plan->steps.size());
     // Constants among the inputs and masks have taken numbers, so the results follow them.
     step.first_output = plan->results;
     step.outputs = static_cast<int>(flatten_paths(node->output_specs).size());
-    for (int i = 0; i < step.outputs; ++i) numbers[{node.get(), i}] = plan->results++;
+    for (int i = 0; i < step.outputs; ++i) {
+      sources[plan->results] = read;
+      numbers[{node.get(), i}] = plan->results++;
+    }
     plan->steps.push_back(std::move(step));
   }
   plan->outputs = map_structure(outputs, number_of);
@@ -318,9 +333,15 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
   });
   for (const auto& [number, value] : plan_->constants) results[number] = value;
   const auto result = [&](int number) { return results[number].value(); };
+  const auto run = [&](const Plan::Step& step) {
+    try {
+      return step.operation->replay(inputs_of(step, result), step.options);
+    } catch (const InvalidIdError& error) {
+      throw_for_inputs(step.sources, error);
+    }
+  };
   for (const Plan::Step& step : plan_->steps) {
-    const std::vector<TensorLike> outputs =
-        flatten(step.operation->replay(inputs_of(step, result), step.options));
+    const std::vector<TensorLike> outputs = flatten(run(step));
     check_count(name(), *step.operation, outputs.size(), step.outputs);
     std::ranges::copy(outputs, results.begin() + step.first_output);
     for (int dead : step.last_use) results[dead].reset();

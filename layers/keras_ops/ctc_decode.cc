@@ -135,7 +135,7 @@ std::pair<Tensor, Tensor> ctc_decode(const Tensor& inputs, const Tensor& sequenc
   const bool searches = options.strategy == "beam_search";
   const int64_t paths = searches ? options.top_paths : 1;
   const std::vector<double> logits = internal::doubles_of(inputs);
-  const std::vector<int64_t> lengths = internal::integers_of(sequence_lengths);
+  const std::vector<int64_t> lengths = internal::integers_of("ctc_decode", sequence_lengths);
   std::vector<int32_t> labels(paths * batch * steps, -1);
   std::vector<double> scores(batch * paths, kNever);
   for (int64_t b = 0; b < batch; ++b) {

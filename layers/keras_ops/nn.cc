@@ -257,9 +257,9 @@ Tensor ctc_loss(const Tensor& target, const Tensor& output, const Tensor& target
   }
   const Tensor classes = Tensor::from(order, {static_cast<int64_t>(order.size())});
   const Tensor moved = mask_index == 0 ? logits : take(logits, classes, -1);
-  const std::vector<int64_t> labels = internal::integers_of(target);
-  const std::vector<int64_t> lengths = internal::integers_of(target_length);
-  const std::vector<int64_t> steps = internal::integers_of(output_length);
+  const std::vector<int64_t> labels = internal::integers_of("ctc_loss", target);
+  const std::vector<int64_t> lengths = internal::integers_of("ctc_loss", target_length);
+  const std::vector<int64_t> steps = internal::integers_of("ctc_loss", output_length);
   const int64_t width = target.dim(1);
   std::vector<Tensor> out;
   for (int64_t b = 0; b < target.dim(0); ++b) {

@@ -7,6 +7,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/config/registry.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/framework/internal/math.h>
 
 namespace keel {
@@ -154,9 +155,10 @@ namespace losses {
 
 Tensor ctc(const Tensor& y_true, const Tensor& y_pred) {
   check_sequences(y_true, y_pred);
+  const Tensor labels =
+      y_true.is_symbolic() ? ops::cast(y_true, DType::kInt64) : integer_ids("ctc", y_true);
   const std::vector<Tensor> outputs =
-      dispatch(std::make_shared<const CtcOp>(),
-               {ops::log_softmax(y_pred), ops::cast(y_true, DType::kInt64)});
+      dispatch(std::make_shared<const CtcOp>(), {ops::log_softmax(y_pred), labels});
   return outputs[0];
 }
 

@@ -2,6 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/config/registry.h>
+#include <keel/framework/exact_cast.h>
 
 namespace keel {
 namespace {
@@ -89,7 +90,8 @@ Tensor circle(const Tensor& y_true, const Tensor& y_pred, bool remove_diagonal, 
   const int64_t n = y_pred.dim(0);
   const Tensor zero = Tensor::zeros({}, y_pred.dtype());
   if (n == 0) return ops::sum(y_pred, {1});
-  const Tensor labels = ops::cast(y_true, DType::kInt64);
+  const Tensor labels =
+      y_true.is_symbolic() ? ops::cast(y_true, DType::kInt64) : integer_ids("circle", y_true);
   const Tensor same =
       ops::equal(ops::reshape(labels, Shape({n, 1})), ops::reshape(labels, Shape({1, n})));
   const Tensor other = ops::logical_not(same);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <keel/framework/config/registry.h>
+#include <keel/framework/exact_cast.h>
 
 namespace keel {
 namespace {
@@ -19,7 +20,7 @@ Tensor class_numbers(const std::string& caller, const Tensor& y_true, const Tens
                      " do not match predictions of shape ", y_pred.shape(),
                      "; both must have the same shape");
   }
-  return y_true.cast(DType::kInt64);
+  return integer_ids(caller, y_true);
 }
 
 // Returns 1 where is_hit(element) is true for an element of y_pred, and 0 elsewhere.

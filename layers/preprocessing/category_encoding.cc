@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/preprocessing/internal/values.h>
 #include <keel/layers/preprocessing/preprocessing.h>
 #include <keel/layers/registry.h>
@@ -36,14 +37,13 @@ Tensors CategoryEncodingLayer::replay(const Tensors& inputs, const keel::CallOpt
 }
 
 Tensor CategoryEncodingLayer::checked(const Tensor& categories) const {
-  const Tensor out = categories.cast(DType::kInt64);
-  for (int64_t category : out.data<int64_t>()) {
+  for (int64_t category : categories.data<int64_t>()) {
     if (category < 0 || category >= options_.num_tokens) {
       throw ValueError("CategoryEncoding ", name(), ": categories must be in [0, ",
                        options_.num_tokens, "), received ", category);
     }
   }
-  return out;
+  return categories;
 }
 
 Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
@@ -54,8 +54,9 @@ Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
     weights = map_values(inputs[1].leaf(), DType::kFloat32,
                          [](const Tensor& t) { return t.cast(DType::kFloat32); });
   }
+  const TensorLike ids = x.is_symbolic() ? x : integer_ids("CategoryEncoding " + name(), x);
   const TensorLike categories =
-      map_values(x, DType::kInt64, [this](const Tensor& t) { return checked(t); });
+      map_values(ids, DType::kInt64, [this](const Tensor& t) { return checked(t); });
   const TensorLike encoded = encode_categories(
       categories, {.mode = mode_, .depth = options_.num_tokens, .sparse = options_.sparse},
       "CategoryEncoding " + name(), weights);

@@ -1,6 +1,7 @@
 #include <keel/layers/preprocessing/hashing.h>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/preprocessing/internal/hash.h>
 #include <keel/layers/preprocessing/internal/values.h>
 #include <keel/layers/registry.h>
@@ -76,10 +77,6 @@ Tensor HashingLayer::bins(const Tensor& words) const {
     case DType::kInt64:
       fill(words.data<int64_t>());
       break;
-    case DType::kFloat32:
-    case DType::kFloat64:
-      fill(words.cast(DType::kInt64).data<int64_t>());
-      break;
     default:
       throw TypeError("Hashing ", name(), ": inputs must be strings, integers or floats, received ",
                       words.dtype());
@@ -88,8 +85,12 @@ Tensor HashingLayer::bins(const Tensor& words) const {
 }
 
 Tensors HashingLayer::call(const Tensors& inputs, const CallContext&) {
+  TensorLike words = inputs.leaf();
+  if (is_floating(words.values().dtype()) && !words.is_symbolic()) {
+    words = integer_ids("Hashing " + name(), words);
+  }
   const TensorLike numbers =
-      map_values(inputs.leaf(), DType::kInt64, [this](const Tensor& t) { return bins(t); });
+      map_values(words, DType::kInt64, [this](const Tensor& t) { return bins(t); });
   return encode_categories(numbers,
                            {.mode = mode_, .depth = options_.num_bins, .sparse = options_.sparse},
                            "Hashing " + name());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/serving/steps/internal/plan_state.h>
 #include <keel/layers/serving/steps/internal/workspace.h>
 
@@ -43,15 +44,12 @@ void collect(const Tensors& expected, const Tensors& received, std::vector<Tenso
   }
 }
 
-TensorLike with_dtype(const TensorLike& tensor, DType dtype) {
+TensorLike with_dtype(const std::string& caller, const TensorLike& tensor, DType dtype) {
   const Tensor& values = tensor.values();
   const bool is_number = values.dtype() != DType::kString && dtype != DType::kString;
   const bool cuts = is_floating(values.dtype()) && !is_floating(dtype);
   if (values.dtype() == dtype || !is_number || cuts) return tensor;
-  const Tensor cast = values.cast(dtype);
-  if (tensor.layout() == Layout::kRagged) return RaggedTensor{cast, tensor.ragged().row_splits};
-  if (tensor.layout() == Layout::kDense) return cast;
-  return SparseTensor{tensor.sparse().indices, cast, tensor.sparse().dense_shape};
+  return exact_cast(caller, tensor, dtype);
 }
 
 }  // namespace
@@ -294,7 +292,7 @@ Tensors ServingPlan::operator()(const Tensors& inputs) const {
   collect(s.structure, inputs, tensors);
   std::vector<TensorView> views;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    tensors[i] = with_dtype(tensors[i], s.input_specs[i].dtype);
+    tensors[i] = with_dtype(s.input_callers[i], tensors[i], s.input_specs[i].dtype);
     views.push_back(view_of(tensors[i]));
   }
   const int64_t batch = s.check(views);

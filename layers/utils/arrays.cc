@@ -5,6 +5,8 @@
 #include <concepts>
 #include <limits>
 
+#include <keel/framework/exact_cast.h>
+
 namespace keel::utils {
 namespace {
 
@@ -95,7 +97,7 @@ Tensor padded(const RaggedTensor& sequences, int64_t length, const PadSequencesO
   const bool drops_first = is_pre(options.truncating, "truncating");
   const Tensor values = sequences.values.dtype() == options.dtype
                             ? sequences.values
-                            : sequences.values.cast(options.dtype);
+                            : exact_cast("pad_sequences", sequences.values, options.dtype);
   const Shape step = values.shape().slice(1, values.rank());
   const int64_t width = step.size();
   Tensor out =
@@ -116,7 +118,7 @@ Tensor padded(const RaggedTensor& sequences, int64_t length, const PadSequencesO
 }  // namespace
 
 Tensor to_categorical(const Tensor& x, std::optional<int64_t> num_classes) {
-  const Tensor classes = x.cast(DType::kInt64);
+  const Tensor classes = integer_ids("to_categorical", x);
   const auto values = classes.data<int64_t>();
   if (!num_classes) {
     if (values.empty()) throw ValueError("to_categorical: x is empty; pass num_classes");

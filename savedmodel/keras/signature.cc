@@ -8,6 +8,7 @@
 #include <set>
 
 #include <keel/distribute/strategy.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
@@ -85,30 +86,28 @@ void check_feeds(const std::string& name, const data::FeatureSpec& feature, cons
   }
 }
 
-Tensor as_dtype(const Tensor& values, DType dtype) {
-  return values.dtype() == dtype ? values : values.cast(dtype);
-}
-
 // Converts a parsed feature to the shape and dtype of the input.
-TensorLike adapted(const std::string& name, const TensorLike& parsed, const Input& input) {
+TensorLike adapted(const std::string& name, const TensorLike& feature, const Input& input) {
   const TensorSpec& spec = input.spec;
+  const bool same = feature.values().dtype() == spec.dtype;
+  const TensorLike parsed =
+      same ? feature
+           : exact_cast(str(kCaller, ": feature '", name, "' feeds input '", input.name, "'"),
+                        feature, spec.dtype);
   if (parsed.layout() == Layout::kDense) {
     const Tensor& values = parsed.tensor();
     const Shape& shape = spec.shape;
     const bool known = shape.slice(1, shape.rank()).fully_defined();
-    return as_dtype(known ? values.reshaped(shape.with(0, values.dim(0))) : values, spec.dtype);
+    return known ? values.reshaped(shape.with(0, values.dim(0))) : values;
   }
-  if (parsed.layout() == Layout::kRagged) {
-    const RaggedTensor& ragged = parsed.ragged();
-    return RaggedTensor{as_dtype(ragged.values, spec.dtype), ragged.row_splits};
-  }
+  if (parsed.layout() == Layout::kRagged) return parsed;
   const SparseTensor& sparse = parsed.sparse();
   const int64_t width = spec.shape[1], longest = sparse.dense_shape[1];
   if (width != kUnknown && longest > width) {
     throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name, "', which takes ",
                      "at most ", width, " values, received ", longest);
   }
-  return SparseTensor{sparse.indices, as_dtype(sparse.values, spec.dtype),
+  return SparseTensor{sparse.indices, sparse.values,
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
 }
 

@@ -183,7 +183,7 @@ void add_columns(const NamedTensor& named, std::vector<OutputColumn>& out) {
 }  // namespace
 
 data::Dataset csv_inputs(const std::string& path, const std::map<std::string, TensorSpec>& inputs,
-                         int64_t batch_size) {
+                         int64_t batch_size, const CsvQuoting& quoting) {
   std::vector<data::CsvColumn> columns;
   std::map<std::string, int64_t> widths;
   for (const auto& [name, spec] : inputs) {
@@ -192,7 +192,10 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
   }
   // map() is called for the elements in order, once for each.
   const auto row = std::make_shared<int64_t>(1);
-  return data::csv_dataset(path, {.columns = columns, .batch_size = batch_size})
+  return data::csv_dataset(path, {.columns = columns,
+                                  .batch_size = batch_size,
+                                  .quoting = quoting.quoting,
+                                  .max_quoted_lines = quoting.max_quoted_lines})
       .map([path, inputs, widths, row](const Tensors& batch) {
         Tensors::Dict out;
         int64_t rows = 0;
@@ -208,13 +211,16 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
 }
 
 data::Dataset csv_examples(const std::string& path, const ExampleFeatures& features,
-                           int64_t batch_size) {
+                           int64_t batch_size, const CsvQuoting& quoting) {
   std::vector<data::CsvColumn> columns;
   for (const auto& feature : features) {
     columns.push_back({.name = feature.first, .dtype = DType::kString});
   }
   const auto first_row = std::make_shared<int64_t>(1);
-  return data::csv_dataset(path, {.columns = columns, .batch_size = batch_size})
+  return data::csv_dataset(path, {.columns = columns,
+                                  .batch_size = batch_size,
+                                  .quoting = quoting.quoting,
+                                  .max_quoted_lines = quoting.max_quoted_lines})
       .map([path, features, first_row](const Tensors& batch) {
         const int64_t rows = row_count(batch);
         std::vector<std::map<std::string, Tensor>> examples(static_cast<size_t>(rows));

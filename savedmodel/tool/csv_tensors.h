@@ -11,6 +11,12 @@
 
 namespace keel::tool {
 
+// How CSV files are quoted; see data::CsvOptions.
+struct CsvQuoting {
+  bool quoting = true;
+  int64_t max_quoted_lines = 100;
+};
+
 // Returns batches {input name: tensor} of a file whose header has a column for each of `inputs`.
 // Other columns are ignored. A field holds the values of one row, separated by spaces or ';': as
 // many as the input's shape has, or any number for a ragged input. In a string input with one value
@@ -19,14 +25,14 @@ namespace keel::tool {
 // Throws NotImplementedError for sparse inputs and inputs of unknown size, ValueError, naming the
 // file, row and column, for a field that does not fit, and the errors of csv_dataset().
 data::Dataset csv_inputs(const std::string& path, const std::map<std::string, TensorSpec>& inputs,
-                         int64_t batch_size);
+                         int64_t batch_size, const CsvQuoting& quoting = {});
 
 // Returns batches {"examples": strings} of the rows as serialized tf.Examples. The header must have
 // a column for each of `features`. A field holds values as above; an empty field is a missing
 // feature. Throws the errors of csv_inputs(), and ValueError for an empty field of a feature that
 // is required and has no default value.
 data::Dataset csv_examples(const std::string& path, const ExampleFeatures& features,
-                           int64_t batch_size);
+                           int64_t batch_size, const CsvQuoting& quoting = {});
 
 // Returns a header and one line per row. A dense tensor with one value per row becomes a column
 // with its name, and one with n values n columns "name_0", "name_1", ... A ragged tensor becomes a

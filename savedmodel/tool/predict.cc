@@ -7,6 +7,7 @@
 #include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/internal/text.h>
 #include <keel/framework/data/tfrecord.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/training/internal/output_names.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
@@ -31,6 +32,8 @@ struct PredictFlags {
   std::optional<double> atol, rtol;
   bool by_name = false;
   int64_t batch_size = 1024;
+  bool no_quoting = false;
+  int64_t max_quoted_lines = 100;
 };
 
 bool takes_examples(const Signature& signature) {
@@ -131,7 +134,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
                               value.values().dtype() != DType::kString &&
                               at->second.dtype != DType::kString;
     if (other_number && value.layout() == Layout::kDense) {
-      value = value.tensor().cast(at->second.dtype);
+      value = exact_cast(str(path, ": input '", tensor.name, "'"), value, at->second.dtype);
     }
     check_fits(path, tensor.name, at->second, value);
     if (!found.emplace(at->first, value).second) {
@@ -158,15 +161,18 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
 
 // Returns batches of inputs. `features` are those that the signature parses, if it takes examples.
 data::Dataset inputs_of(const std::string& path, const Signature& signature,
-                        const ExampleFeatures& features, int64_t batch_size) {
+                        const ExampleFeatures& features, const PredictFlags& flags) {
+  const int64_t batch_size = flags.batch_size;
+  const CsvQuoting quoting = {.quoting = !flags.no_quoting,
+                              .max_quoted_lines = flags.max_quoted_lines};
   switch (kind_of_inputs(path)) {
     case InputKind::kRecords:
       return data::TFRecordDataset(path, {.compression_type = path.ends_with(".gz") ? "GZIP" : ""})
           .batch(batch_size)
           .map([](const Tensors& batch) { return Tensors::dict({{kExamples, batch}}); });
     case InputKind::kCsv:
-      if (!features.empty()) return csv_examples(path, features, batch_size);
-      return csv_inputs(path, signature.inputs(), batch_size);
+      if (!features.empty()) return csv_examples(path, features, batch_size, quoting);
+      return csv_inputs(path, signature.inputs(), batch_size, quoting);
     case InputKind::kJson:
       break;
   }
@@ -180,7 +186,7 @@ Tensors predictions(const PredictFlags& flags, const Signature& signature,
   std::vector<Tensors> batches;
   for (const std::string& path : paths) {
     int64_t row = 1;
-    for (const Tensors& batch : inputs_of(path, signature, features, flags.batch_size)) {
+    for (const Tensors& batch : inputs_of(path, signature, features, flags)) {
       const int64_t rows = row_count(batch);
       const std::string place = absl::StrCat("rows ", row, " to ", row + rows - 1);
       batches.push_back(naming_file(path, place.c_str(), [&] { return signature(batch); }));
@@ -323,6 +329,9 @@ void add_predict(CommandLine& keel) {
                  {.placeholder = "R=0", .limits = {.least = 0}});
   command.option("--output", &flags->output, "write predictions to a .json or .csv file",
                  {.placeholder = "FILE"});
+  command.option("--no_quoting", &flags->no_quoting, "quotes in CSV are data");
+  command.option("--max_quoted_lines", &flags->max_quoted_lines,
+                 "the most lines that a quoted field of CSV may span", {.limits = {.least = 1}});
   command.option("--signature", &flags->signature, "signature to run",
                  {.placeholder = "NAME=serving_default"});
   command.option("--weights", &flags->weights, "load these weights into the model first",

@@ -1,5 +1,7 @@
 #include <keel/savedmodel/saved_model.h>
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -78,6 +80,26 @@ TEST(SavedModelTest, AnExistingFileIsReplacedUnlessDisabled) {
   EXPECT_EQ(read_bytes(folder / "a.h5"), "old");
   save_model(small_model(), folder / "a.h5");
   EXPECT_NO_THROW(load_model(folder / "a.h5"));
+}
+
+TEST(SavedModelTest, ErrorsOfTheModelAreFoundWithoutSaving) {
+  const TemporaryFolder folder;
+  const Functional model = small_model();
+  const auto feature = [](const char* name) {
+    return SignatureSpecs{
+        {"examples",
+         {{name,
+           {.feature = data::FixedLenFeature{.dtype = DType::kInt64,
+                                             .default_value = Tensor::scalar<int64_t>(0)}}}}}};
+  };
+  EXPECT_NO_THROW(check_save_model(*model, folder / "a.keras", {.signatures = feature("id")}));
+  EXPECT_THROW(check_save_model(*model, folder / "a.keras", {.signatures = feature("")}),
+               ValueError);
+  EXPECT_THROW(check_save_model(*model, folder / "a.txt"), ValueError);
+  for (const bool for_keras : {false, true}) {
+    EXPECT_NO_THROW(check_save_model(*model, folder / "a.keras", {.for_keras = for_keras}));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.keras"));
 }
 
 TEST(SavedModelTest, TheSuffixChoosesTheFormat) {

@@ -5,6 +5,7 @@
 #include <keel/autodiff/keras_ops/operand.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/exact_cast.h>
 
 namespace keel::keras_ops::internal {
 namespace {
@@ -172,8 +173,18 @@ std::vector<double> doubles_of(const Tensor& x) {
   return x.cast(DType::kFloat64).to_vector<double>();
 }
 
-std::vector<int64_t> integers_of(const Tensor& x) {
-  return x.cast(DType::kInt64).to_vector<int64_t>();
+std::vector<int64_t> integers_of(const std::string& caller, const Tensor& x) {
+  return exact_cast(caller, x, DType::kInt64).to_vector<int64_t>();
+}
+
+Tensor ids_of(const char* caller, const Tensor& x) {
+  if (!is_floating(x.dtype())) return ops::cast(x, DType::kInt64);
+  FunctionOp op = {.name = "integer_ids",
+                   .outputs = {{.shape = x.shape(), .dtype = DType::kInt64}}};
+  op.compute = [caller](std::span<const Tensor> in) {
+    return std::vector<Tensor>{integer_ids(caller, in[0])};
+  };
+  return call1(std::move(op), {x});
 }
 
 Tensor flatten_axes(const Tensor& x, const std::vector<int>& axes) {

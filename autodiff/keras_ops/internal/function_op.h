@@ -72,8 +72,10 @@ void for_each_index(const Shape& shape, FunctionRef<void(const std::vector<int64
 
 // Returns the values as doubles, whatever their dtype. Throws RuntimeError for a symbolic tensor.
 std::vector<double> doubles_of(const Tensor& x);
-// Returns the values as integers.
-std::vector<int64_t> integers_of(const Tensor& x);
+// Returns the values as integers. Throws ValueError, which starts with `caller`, for other numbers.
+std::vector<int64_t> integers_of(const std::string& caller, const Tensor& x);
+// Returns ids as int64, as integer_ids() does when the tensor has values.
+Tensor ids_of(const char* caller, const Tensor& x);
 
 // Returns x with `axes` moved to the end, in order, and flattened to one axis: [rest ..., n].
 Tensor flatten_axes(const Tensor& x, const std::vector<int>& axes);

@@ -27,14 +27,20 @@ std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
+CsvDialect dialect_of(const CsvOptions& options) {
+  return {.delimiter = options.delimiter,
+          .quoting = options.quoting.value_or(options.delimiter != '\t'),
+          .max_quoted_lines = options.max_quoted_lines};
+}
+
 // Reads the requested columns of an open file.
 class TableReader {
  public:
   TableReader(const std::filesystem::path& file, const CsvOptions& options,
               const std::string& caller)
-      : delimiter_(options.delimiter),
-        reader_(file, options.delimiter, caller),
-        splitter_(reader_.place(), options.delimiter) {
+      : dialect_(dialect_of(options)),
+        reader_(file, dialect_, caller),
+        splitter_(reader_.place(), dialect_) {
     if (options.columns.empty())
       throw ValueError(caller, ": columns is empty; pass at least one column");
     const std::vector<std::string> header = names(options, file, caller);
@@ -156,7 +162,7 @@ class TableReader {
       done += more;
     }
     parallel_for(done, kRowsOfBlock, [&](int64_t begin, int64_t end) {
-      CsvSplitter splitter(reader_.place(), delimiter_);
+      CsvSplitter splitter(reader_.place(), dialect_);
       splitter.expect_fields(splitter_.stride());
       CsvText block = blocks[static_cast<size_t>(begin / kRowsOfBlock)];
       parse(splitter, block, end - begin, rows + begin, reader_.row() + begin);
@@ -165,7 +171,7 @@ class TableReader {
     return done;
   }
 
-  const char delimiter_;
+  const CsvDialect dialect_;
   CsvReader reader_;
   CsvSplitter splitter_;
   std::vector<CsvColumnReader> columns_;
@@ -200,7 +206,7 @@ Tensors read_csv(const std::filesystem::path& file, std::vector<CsvColumn> colum
 }
 
 std::vector<std::string> csv_header(const std::filesystem::path& file, char delimiter) {
-  CsvReader reader(file, delimiter, "csv_header");
+  CsvReader reader(file, dialect_of({.columns = {}, .delimiter = delimiter}), "csv_header");
   return reader.header();
 }
 

@@ -2,6 +2,9 @@
 // and lines end in LF or CRLF. A quoted field may contain commas and line breaks, and quotes inside
 // it are doubled.
 //
+// In files separated by tabs a quote is data, as in text/tab-separated-values: the programs that
+// write such logs do not quote. CsvOptions::quoting selects the other reading of either format.
+//
 // Other delimiters and files without a header line, such as Criteo's click logs, are supported:
 //
 //   csv_dataset("train.txt", {.columns = {{.name = "label"},
@@ -12,6 +15,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +42,12 @@ struct CsvOptions {
   bool has_header = true;
   // The names of all columns of the file, in order. They replace the names of the header.
   std::vector<std::string> column_names = {};
+  // True if fields may be quoted; false if quotes are data. If unset, fields may be quoted unless
+  // the delimiter is a tab.
+  std::optional<bool> quoting = {};
+  // The most lines that a quoted field may span, at least 1. A quote that is data, but is read as
+  // the start of a field, would otherwise hide all lines up to the next quote.
+  int64_t max_quoted_lines = 100;
 };
 
 // Returns a dataset of batches {column name: [batch]} of the file's rows in order. Rows are read on
@@ -48,11 +58,12 @@ struct CsvOptions {
 //
 // Throws IoError in these cases:
 // - the file cannot be read;
-// - a quote is not closed or is followed by text;
+// - a quote is not closed or is followed by text, or a quoted field spans more than
+//   max_quoted_lines lines; the message names the line on which it begins;
 // - the number of fields of a row differs from the number of columns.
 // Throws ValueError in these cases:
 // - the file does not have a requested column, has it twice, or it is requested twice;
-// - `columns` is empty or batch_size is less than 1;
+// - `columns` is empty, or batch_size or max_quoted_lines is less than 1;
 // - column_names is missing for a file without a header, or differs in length from the header;
 // - a default value is set for a string column or cannot be represented in the column's dtype;
 // - text of a numeric column is not a finite number or is out of range;
@@ -69,7 +80,8 @@ Tensors read_csv_table(const std::filesystem::path& file, const CsvOptions& opti
 Tensors read_csv(const std::filesystem::path& file, std::vector<CsvColumn> columns,
                  char delimiter = ',');
 
-// Returns the names in the header line. Throws IoError if the file cannot be read or is empty.
+// Returns the names in the header line, which may be quoted unless the delimiter is a tab. Throws
+// IoError if the file cannot be read or is empty.
 std::vector<std::string> csv_header(const std::filesystem::path& file, char delimiter = ',');
 
 }  // namespace keel::data

@@ -10,6 +10,7 @@
 #include <keel/autodiff/keras_ops/comparison.h>
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
+#include <keel/autodiff/keras_ops/internal/function_op.h>
 #include <keel/autodiff/keras_ops/products.h>
 #include <keel/autodiff/keras_ops/reductions.h>
 #include <keel/autodiff/keras_ops/shapes.h>
@@ -289,7 +290,8 @@ Tensor gather(const Given& a) {
   const Shape row = moved.shape().slice(common + 1, moved.rank());
   const Shape own = indices.shape().slice(common, indices.rank());
   const int64_t n = moved.dim(common);
-  const Tensor ids = ops::reshape(ops::cast(indices, DType::kInt64), {batch.size(), own.size()});
+  const Tensor ids =
+      ops::reshape(K::internal::ids_of("gather", indices), {batch.size(), own.size()});
   check_ids(ids, n);
   const Tensor first = ops::expand_dims(K::arange(0, batch.size(), 1, DType::kInt64), 1);
   const Tensor table = ops::reshape(moved, Shape{batch.size() * n} + row);

@@ -66,6 +66,7 @@ PlanValue Planner::add_tensor(TensorLike symbol) {
 PlanValue Planner::add_input(const std::string& name, const TensorSpec& spec) {
   const PlanValue out = add_tensor(make_symbolic(spec, nullptr, 0));
   state_->values[out.number].is_input = true;
+  state_->values[out.number].sources = {name};
   state_->input_names.push_back(name);
   const int64_t rows = spec.shape.rank() == 0 ? kUnknown : spec.shape[0];
   if (rows != kUnknown) state_->batch_sizes.fill(rows);
@@ -288,6 +289,10 @@ PlanValues Planner::call(const std::shared_ptr<Operation>& operation, const Plan
     }
   }
   if (!out) out = call_at_run_time(operation, inputs, options);
+  const std::set<std::string> sources = state_->sources_of(inputs);
+  for (PlanValue value : flatten(*out)) {
+    state_->values[value.number].sources.insert(sources.begin(), sources.end());
+  }
   state_->layers.pop_back();
   return *out;
 }
@@ -315,10 +320,23 @@ PlanValues Planner::call_at_run_time(const std::shared_ptr<Operation>& operation
     if (state_->values[value.number].slot >= 0) return {.value = value};
     return {.value = value, .row_shape = row_shape(value), .is_rows = true};
   };
+  // Layers that take a dict name its features themselves.
+  const std::set<std::string> sources =
+      inputs.is_dict() ? std::set<std::string>() : state_->sources_of(inputs);
   add(std::make_unique<CallStep>(operation, options, map_structure(inputs, input_of),
-                                 flatten(outputs), state_->copies),
+                                 flatten(outputs), state_->copies,
+                                 std::vector<std::string>(sources.begin(), sources.end())),
       flatten(inputs), flatten(outputs));
   return outputs;
+}
+
+std::set<std::string> Planner::State::sources_of(const PlanValues& inputs) const {
+  std::set<std::string> out;
+  for (PlanValue value : flatten(inputs)) {
+    const std::set<std::string>& own = values[value.number].sources;
+    out.insert(own.begin(), own.end());
+  }
+  return out;
 }
 
 std::optional<bool> Planner::State::is_batch(PlanValue value) const {

@@ -60,6 +60,21 @@ TEST(CtrFeaturesTest, RareCategoriesShareTheIdOfUnknownOnes) {
   EXPECT_EQ(ids(none(columns()), "user"), std::vector<int64_t>({1, 0, 1, 0, 0, 1, 0, 1}));
 }
 
+// "[UNK]" and -1 are Keras's default tokens of unknown categories.
+TEST(CtrFeaturesTest, TokensOfUnknownCategoriesMayBeCategories) {
+  const CtrSchema only = {.label = "y", .categorical = {"word", "number"}, .integers = {"number"}};
+  const Tensors rows = {
+      {"word", Tensor::from<std::string>({"[UNK]", "[UNK]", "a", ""}, {4})},
+      {"number", Tensor::from<int64_t>({-1, -1, kNoCategory, kNoCategory + 1}, {4})}};
+  const CtrFeatures features(only, rows);
+  EXPECT_EQ(ids(features(rows), "word"), std::vector<int64_t>({1, 1, 2, 3}));
+  EXPECT_EQ(ids(features(rows), "number"), std::vector<int64_t>({1, 1, 3, 2}));
+  const Tensors unknown = {{"word", Tensor::from<std::string>({"b"}, {1})},
+                           {"number", Tensor::from<int64_t>({0}, {1})}};
+  EXPECT_EQ(ids(features(unknown), "word"), std::vector<int64_t>({0}));
+  EXPECT_EQ(ids(features(unknown), "number"), std::vector<int64_t>({0}));
+}
+
 TEST(CtrFeaturesTest, EachDistinctNumberHasABin) {
   const CtrFeatures features(schema(), columns(), {.max_buckets = 4});
   const Tensors found = features(columns());
@@ -142,6 +157,41 @@ TEST(CtrModelTest, EachModelLearnsAndServes) {
         EXPECT_NEAR(served.data<float>()[row], labels.data<float>()[row], 0.3) << row;
       }
     }
+  }
+}
+
+// Names of columns that the layers, tables and models of the program have as well, and names that
+// layers cannot have.
+TEST(CtrModelTest, ColumnsMayHaveAnyName) {
+  const std::vector<std::string> names = {"price_buckets",
+                                          "price_column",
+                                          "price_wide",
+                                          "item_lookup",
+                                          "item",
+                                          "numeric_normalization",
+                                          "numeric",
+                                          "embedding",
+                                          "reshape",
+                                          "dlrm",
+                                          "wide_deep",
+                                          "a/b",
+                                          "a_b",
+                                          ".",
+                                          "numeric_columns"};
+  Tensors::Dict rows = columns().entries();
+  const CtrSchema schema = {.label = "click", .numeric = {"price", "age"}, .categorical = names};
+  for (const std::string& name : names) rows[name] = columns()["user"];
+  for (const char* model : {"wide_deep", "dlrm", "dcn"}) {
+    const CtrFeatures features(schema, Tensors(rows), {.max_buckets = 4});
+    EXPECT_EQ(features.input_name("price_buckets"), "price_buckets");
+    EXPECT_EQ(features.input_name("a_b"), "a_b");
+    EXPECT_EQ(features.input_name("a/b"), "a_b_1");
+    const CtrModel ctr = make_ctr_model(features, {.model = model, .hidden = {4}});
+    const Functional serving = make_serving_model(features, ctr.model);
+    Tensors::Dict raw;
+    for (const std::string& name : names) raw[name] = rows[name];
+    for (const char* name : {"price", "age"}) raw[name] = rows[name];
+    EXPECT_EQ(serving(Tensors(raw)).tensor().shape(), Shape({8, 1}));
   }
 }
 

@@ -32,10 +32,11 @@ class CtrSchemaTest : public testing::Test {
 };
 
 TEST_F(CtrSchemaTest, ReadsCsvWithAHeader) {
-  const fs::path folder = folder_of(
-      {{"schema.json", R"({"label": "y", "numeric": ["x"], "categorical": ["c", "d"], "rows": 2})"},
-       {"train.csv", "c,d,x,y\na,7,1.5,1\n,,,0\n"},
-       {"test.csv", "y,x,c,d\n0,2,b,8\n"}});
+  const fs::path folder =
+      folder_of({{"schema.json",
+                  R"({"label": "y", "numeric": ["x"], "categorical": ["c", "d"], "rows_test": 1})"},
+                 {"train.csv", "c,d,x,y\na,7,1.5,1\n,,,0\n"},
+                 {"test.csv", "y,x,c,d\n0,2,b,8\n"}});
   const CtrSchema schema = read_ctr_schema(folder);
   EXPECT_EQ(schema.integers, std::set<std::string>({"d"}));
   const CtrRows rows = read_ctr_csv(schema.train_file, schema);
@@ -46,6 +47,44 @@ TEST_F(CtrSchemaTest, ReadsCsvWithAHeader) {
             std::vector<std::string>({"a", ""}));
   EXPECT_EQ(rows.columns["d"].tensor().to_vector<int64_t>(),
             std::vector<int64_t>({7, kNoCategory}));
+}
+
+// -1 and -9223372036854775807 are categories like all others.
+TEST_F(CtrSchemaTest, AnEmptyFieldDiffersFromEachInteger) {
+  const fs::path folder = folder_of(
+      {{"schema.json", R"({"label": "y", "numeric": [], "categorical": ["c", "d"]})"},
+       {"train.csv", "y,c,d\n1,-1,1\n0,,2\n1,-9223372036854775807,-9223372036854775808\n"},
+       {"test.csv", "y,c,d\n0,0,\n"}});
+  const CtrSchema schema = read_ctr_schema(folder);
+  // The number of an empty field makes the column a column of strings.
+  EXPECT_EQ(schema.integers, std::set<std::string>({"c"}));
+  const CtrRows rows = read_ctr_csv(schema.train_file, schema);
+  const auto c = rows.columns["c"].tensor().to_vector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(c.begin(), c.end()).size(), 3U);
+  EXPECT_EQ(c[0], -1);
+  EXPECT_EQ(c[2], -9223372036854775807);
+  const CtrFeatures features(schema, rows.columns);
+  const auto ids = features(rows.columns)["ids"]["c"].tensor().to_vector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 3U);
+  EXPECT_EQ(std::ranges::count(ids, 0), 0);  // 0 is the id of unknown categories
+}
+
+TEST_F(CtrSchemaTest, QuotesAreReadAsTheSchemaTells) {
+  const std::string rows = "y\tc\n1\t\"a\n0\t\"b\"\n";
+  const auto read = [&](const std::string& keys) {
+    const fs::path folder = folder_of(
+        {{"schema.json",
+          R"({"label": "y", "numeric": [], "categorical": ["c"], "delimiter": "\t")" + keys + "}"},
+         {"train.csv", rows},
+         {"test.csv", rows}});
+    const CtrSchema schema = read_ctr_schema(folder);
+    return read_ctr_csv(schema.train_file, schema).columns["c"].tensor().to_vector<std::string>();
+  };
+  EXPECT_EQ(read(""), (std::vector<std::string>{"\"a", "\"b\""}));
+  EXPECT_EQ(read(R"(, "quoting": false)"), (std::vector<std::string>{"\"a", "\"b\""}));
+  EXPECT_THROW(read(R"(, "quoting": true)"), IoError);
+  EXPECT_THAT(message_of<IoError>([&] { read(R"(, "quoting": true, "max_quoted_lines": 1)"); }),
+              HasSubstr("begins on line 2 spans more than 1 lines"));
 }
 
 // Label, integers and hexadecimal categories, separated by tabs and without a header line.
@@ -81,6 +120,16 @@ TEST_F(CtrSchemaTest, InvalidSchemasAreErrorsThatNameKeyAndColumn) {
               HasSubstr("column 'x' is listed twice"));
   EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
               HasSubstr("'delimiter' must be one character"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimeter": "\t"})"),
+              HasSubstr("s.json: unknown key 'delimeter'; the known keys are label, numeric, "
+                        "categorical, delimiter, columns, train, test, quoting, max_quoted_lines"));
+  EXPECT_THAT(error(R"({"label": "y", "numeric": ["x", ""], "categorical": []})"),
+              HasSubstr("a column has no name"));
+  EXPECT_THAT(error(R"({"label": "", "numeric": ["x"], "categorical": []})"),
+              HasSubstr("a column has no name"));
+  EXPECT_THAT(
+      error(R"({"label": "y", "numeric": ["x"], "categorical": [], "max_quoted_lines": 0})"),
+      HasSubstr("'max_quoted_lines' must be at least 1"));
   EXPECT_THAT(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
               HasSubstr("column 'y' must be listed once in 'columns'"));
 }

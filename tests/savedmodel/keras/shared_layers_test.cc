@@ -1,4 +1,5 @@
-// Layers that a model contains several times stay one layer in configs and files.
+// Tests layers/internal/shared_layers.cc: layers that a model contains several times stay one layer
+// in configs and files.
 #include <keel/layers/internal/shared_layers.h>
 
 #include <gmock/gmock.h>

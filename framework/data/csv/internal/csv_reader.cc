@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 
@@ -22,8 +23,12 @@ std::string reason() { return std::generic_category().message(errno); }
 
 }  // namespace
 
-CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::string caller)
-    : place_{.file = file.string(), .caller = std::move(caller)}, delimiter_(delimiter) {
+CsvReader::CsvReader(const std::filesystem::path& file, const CsvDialect& dialect,
+                     std::string caller)
+    : place_{.file = file.string(),
+             .caller = std::move(caller),
+             .line_of = [this](const char* position) { return line_of(position); }},
+      dialect_(dialect) {
   file_.reset(std::fopen(place_.file.c_str(), "rb"));
   if (file_ == nullptr) {
     throw IoError(place_.caller, ": cannot open '", place_.file, "': ", reason());
@@ -42,7 +47,7 @@ CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::str
 }
 
 std::vector<std::string> CsvReader::header() {
-  const CsvSplitter splitter(place_, delimiter_);
+  const CsvSplitter splitter(place_, dialect_);
   std::vector<CsvField> fields;
   CsvText rest = text();
   while (!splitter.next(rest, row_, fields)) {
@@ -69,9 +74,27 @@ void CsvReader::take(const char* end, int64_t records) {
   row_ += records;
 }
 
+// Lines are only counted for errors, by reading the file again. A pipe cannot be read again.
+int64_t CsvReader::line_of(const char* position) const {
+  uint64_t left = offset_ + static_cast<uint64_t>(position - buffer_.data());
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(place_.file, error)) return 0;
+  std::ifstream in(place_.file, std::ios::binary);
+  std::vector<char> piece(kBufferBytes);
+  int64_t line = 1;
+  while (left > 0) {
+    const auto size = static_cast<std::streamsize>(std::min<uint64_t>(left, piece.size()));
+    if (!in.read(piece.data(), size)) return 0;
+    line += std::count(piece.data(), piece.data() + size, '\n');
+    left -= static_cast<uint64_t>(size);
+  }
+  return line;
+}
+
 void CsvReader::refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
+  offset_ += begin_;
   begin_ = 0;
   if (end_ + kBehindText == buffer_.size()) {
     if (end_ >= kMaxRecordBytes) {

@@ -19,7 +19,9 @@ namespace keel::data {
 class CsvReader {
  public:
   // Throws IoError if the file cannot be read. All messages contain `caller`.
-  CsvReader(const std::filesystem::path& file, char delimiter, std::string caller);
+  CsvReader(const std::filesystem::path& file, const CsvDialect& dialect, std::string caller);
+  CsvReader(const CsvReader&) = delete;
+  CsvReader& operator=(const CsvReader&) = delete;
 
   // Reads the header line, which must come first, and returns its names. Throws IoError if the file
   // is empty.
@@ -43,12 +45,15 @@ class CsvReader {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  int64_t line_of(const char* position) const;
+
   const CsvPlace place_;
-  const char delimiter_;
+  const CsvDialect dialect_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<char> buffer_;  // the text, followed by a line break and padding
   size_t begin_ = 0;          // start of the next record
   size_t end_ = 0;            // end of the text
+  uint64_t offset_ = 0;       // position of the buffer in the file
   bool file_ended_ = false;
   int64_t row_ = 0;
 };

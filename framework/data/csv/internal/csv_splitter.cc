@@ -70,13 +70,23 @@ std::string CsvField::unescaped() const {
   return out;
 }
 
-CsvSplitter::CsvSplitter(const CsvPlace& place, char delimiter)
-    : place_(place), delimiter_(delimiter) {
+CsvSplitter::CsvSplitter(const CsvPlace& place, const CsvDialect& dialect)
+    : place_(place), dialect_(dialect) {
+  const char delimiter = dialect.delimiter;
+  if (dialect.max_quoted_lines < 1) {
+    throw ValueError(place.caller, ": max_quoted_lines must be at least 1, received ",
+                     dialect.max_quoted_lines);
+  }
   if (delimiter == '"' || delimiter == '\n' || delimiter == '\r') {
     throw ValueError(place.caller, ": the delimiter must not be a quote or a line break");
   }
   stops_[static_cast<unsigned char>(delimiter)] = true;
   stops_[static_cast<unsigned char>('\n')] = true;
+}
+
+// Returns a mask of the quotes that begin or end fields in the 64 bytes at p.
+uint64_t CsvSplitter::quotes_in(const char* p) const {
+  return dialect_.quoting ? bits_of(p, '"') : 0;
 }
 
 // Splits the record at p, which must not be empty, and moves p past it.
@@ -87,7 +97,7 @@ CsvSplitter::Found CsvSplitter::scan(const char*& p, const CsvText& text, Stop& 
   const char* at = p;
   while (true) {
     CsvField field = {.begin = at};
-    if (*at != '"' || at == end) {
+    if (*at != '"' || at == end || !dialect_.quoting) {
       while (!stops_[static_cast<unsigned char>(*at)]) ++at;
       field.end = at;
       const bool ends_record = at == end || *at == '\n';
@@ -95,8 +105,12 @@ CsvSplitter::Found CsvSplitter::scan(const char*& p, const CsvText& text, Stop& 
     } else {
       ++field.begin;
       stop.field = at++;
+      int64_t lines = 1;
       while (true) {
+        const char* const from = at;
         at = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+        lines += std::count(from, at == nullptr ? end : at, '\n');
+        if (lines > dialect_.max_quoted_lines) return Found::kLongQuote;
         if (at == nullptr || at + 1 == end) {
           if (!text.last) return Found::kCutOff;
           if (at == nullptr) return Found::kOpenQuote;
@@ -127,9 +141,17 @@ void CsvSplitter::fail(int64_t row, const CsvText& text, Found found, const Stop
   const auto shown = [&](const char* from, const char* to) {
     return std::string(from, std::min(from + kShown, to));
   };
+  const int64_t line = place_.line_of ? place_.line_of(stop.field) : 0;
+  const std::string on_line = line > 0 ? absl::StrCat(" that begins on line ", line) : "";
+  if (found == Found::kLongQuote) {
+    throw IoError(place_.of_row(row), ": a quoted field", on_line, " spans more than ",
+                  dialect_.max_quoted_lines, " lines: '", shown(stop.field + 1, text.end),
+                  "'; set quoting to false if quotes are data, or raise max_quoted_lines");
+  }
   if (found == Found::kOpenQuote) {
-    throw IoError(place_.of_row(row), ": a quote is not closed: '", shown(stop.field + 1, text.end),
-                  "'; close it, or double each quote within a field");
+    throw IoError(place_.of_row(row), ": a quote", on_line, " is not closed: '",
+                  shown(stop.field + 1, text.end),
+                  "'; close it, double each quote within a field, or set quoting to false");
   }
   throw IoError(place_.of_row(row), ": a closing quote must end its field, received '",
                 shown(stop.field, stop.at + 1), "'");
@@ -141,7 +163,7 @@ bool CsvSplitter::next(CsvText& text, int64_t row, std::vector<CsvField>& fields
   fields.clear();
   Stop stop;
   const Found found = scan(text.begin, text, stop, [&](const CsvField& f) { fields.push_back(f); });
-  if (found == Found::kOpenQuote || found == Found::kTextAfterQuote) fail(row, text, found, stop);
+  if (found != Found::kRecord && found != Found::kCutOff) fail(row, text, found, stop);
   return found == Found::kRecord;
 }
 
@@ -195,7 +217,7 @@ int64_t CsvSplitter::split_plain(CsvText& text, int64_t done, int64_t most) {
   int64_t lines = 0;
   bool stopped = false;
   for (const char* p = text.begin; p < end && !stopped; p += 64) {
-    const uint64_t quotes = bits_of(p, '"');
+    const uint64_t quotes = quotes_in(p);
     stopped = quotes != 0;
     uint64_t valid = below(std::min<int64_t>(end - p, std::countr_zero(quotes)));
     uint64_t breaks = bits_of(p, '\n') & valid;
@@ -208,7 +230,7 @@ int64_t CsvSplitter::split_plain(CsvText& text, int64_t done, int64_t most) {
     } else {
       lines += count;
     }
-    const uint64_t found = breaks | (bits_of(p, delimiter_) & valid);
+    const uint64_t found = breaks | (bits_of(p, dialect_.delimiter) & valid);
     append_positions(found, static_cast<uint32_t>(p - base_), ends + separators,
                      begins + separators + 1);
     separators += static_cast<size_t>(std::popcount(found));
@@ -268,7 +290,7 @@ int64_t CsvSplitter::skip(CsvText& text, int64_t most) const {
     uint64_t returns_before = 0;
     bool stopped = false;
     for (const char* p = text.begin; p < text.end && done < most && !stopped; p += 64) {
-      const uint64_t quotes = bits_of(p, '"');
+      const uint64_t quotes = quotes_in(p);
       stopped = quotes != 0;
       const uint64_t valid = below(std::min<int64_t>(text.end - p, std::countr_zero(quotes)));
       const uint64_t returns = bits_of(p, '\r');

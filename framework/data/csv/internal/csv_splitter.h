@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,10 +22,19 @@ struct CsvText {
   bool last = false;  // true if the file ends here; otherwise the last record may be incomplete
 };
 
+// How the fields of a file are separated and quoted; see CsvOptions.
+struct CsvDialect {
+  char delimiter = ',';
+  bool quoting = true;
+  int64_t max_quoted_lines = 100;
+};
+
 // The file and the caller, for error messages.
 struct CsvPlace {
   std::string file;
   std::string caller;
+  // Returns the number of the line of a position in the text, or 0 if it is unknown.
+  std::function<int64_t(const char*)> line_of = {};
   std::string of_row(int64_t row) const;  // "caller: file 'f.csv', row 3"; row 0 is the header
 };
 
@@ -43,8 +53,8 @@ struct CsvField {
 class CsvSplitter {
  public:
   // Throws ValueError, with the caller of `place` in the message, if the delimiter is a quote or a
-  // line break. `place` must outlive the splitter.
-  CsvSplitter(const CsvPlace& place, char delimiter);
+  // line break or max_quoted_lines is less than 1. `place` must outlive the splitter.
+  CsvSplitter(const CsvPlace& place, const CsvDialect& dialect);
 
   // Splits the next record into `fields` and moves text.begin past it. Empty lines are skipped.
   // Returns false if no complete record is left. Throws like split().
@@ -55,7 +65,8 @@ class CsvSplitter {
   // Splits the next records and moves text.begin past them. Returns their number, which is at
   // most `most` but may be smaller at any time; 0 means that no complete record is left. `row` is
   // the number of the first record. Throws IoError if the first record is malformed: a quote is not
-  // closed or is followed by anything but the end of its field, or the number of fields is wrong.
+  // closed or is followed by anything but the end of its field, a quoted field has too many lines,
+  // or the number of fields is wrong.
   int64_t split(CsvText& text, int64_t row, int64_t most);
   // Returns a field of the records that were split last.
   CsvField field(int64_t record, size_t i) const;
@@ -73,11 +84,12 @@ class CsvSplitter {
   int64_t skip(CsvText& text, int64_t most) const;
 
  private:
-  enum class Found { kRecord, kCutOff, kOpenQuote, kTextAfterQuote };
+  enum class Found { kRecord, kCutOff, kOpenQuote, kLongQuote, kTextAfterQuote };
   struct Stop {  // position of the error in a malformed record
     const char* field = nullptr;
     const char* at = nullptr;
   };
+  uint64_t quotes_in(const char* p) const;
   template <class OnField>
   Found scan(const char*& p, const CsvText& text, Stop& stop, OnField&& on_field) const;
   int64_t split_plain(CsvText& text, int64_t done, int64_t most);
@@ -85,7 +97,7 @@ class CsvSplitter {
   [[noreturn]] void fail(int64_t row, const CsvText& text, Found found, const Stop& stop) const;
 
   const CsvPlace& place_;
-  const char delimiter_;
+  const CsvDialect dialect_;
   bool stops_[256] = {};  // characters that may end an unquoted field
   size_t fields_ = 0;
   int64_t most_records_ = 0;

@@ -5,6 +5,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/exact_cast.h>
 #include <keel/framework/kernels/update_rules/finite.h>
 
 namespace keel {
@@ -205,7 +206,8 @@ IdRows to_id_rows(const std::string& caller, const TensorLike& ids,
   check_id_spec(caller, spec);
   if (ids.layout() == Layout::kRagged) ids.ragged().validate(caller);
   if (ids.layout() == Layout::kSparse) ids.sparse().validate(caller);
-  const Tensor values = ids.values().cast(DType::kInt64).reshaped({ids.values().size()});
+  const Tensor numbers = integer_ids(caller, ids).values();
+  const Tensor values = numbers.reshaped({numbers.size()});
   check_ids(caller, values, options.vocabulary_size);
   const bool single = spec.shape.rank() == 1;
   const Tensor row_splits = splits_of(ids);

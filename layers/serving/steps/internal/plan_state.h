@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ struct Planner::State {
     // For results of called operations: symbolic results for each size of batch_sizes. Empty if
     // they cannot be determined.
     std::vector<TensorLike> at_sizes = {};
+    std::set<std::string> sources = {};  // names of the inputs on which the value depends
   };
   // A step with the values it reads and writes and the name of its layer.
   struct Step {
@@ -61,6 +63,8 @@ struct Planner::State {
   std::optional<std::map<uint64_t, std::shared_ptr<const Int8Table>>> int8_tables;
   std::vector<std::string> layers;  // layers being planned, outermost first
 
+  // Returns the names of the inputs on which the values depend.
+  std::set<std::string> sources_of(const PlanValues& inputs) const;
   // Returns true if a value has one row per row of the batch; nothing if this is unknown.
   std::optional<bool> is_batch(PlanValue value) const;
   // Returns a symbolic value for a batch of batch_sizes[which]; nothing if its size is unknown.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
+#include <keel/layers/internal/input_context.h>
 
 namespace keel {
 
@@ -84,7 +85,13 @@ void CallStep::run(const PlanCall& call) const {
     return out;
   });
   const VariableSnapshot::Scope scope(*copies_);
-  const Tensors outputs = operation_->replay(inputs, options_);
+  const Tensors outputs = [&] {
+    try {
+      return operation_->replay(inputs, options_);
+    } catch (const InvalidIdError& error) {
+      throw_for_inputs(sources_, error);
+    }
+  }();
   size_t i = 0;
   for_each_leaf(outputs, [&](const std::string&, const TensorLike& output) {
     call.set_tensor(outputs_[i++], output);

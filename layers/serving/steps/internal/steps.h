@@ -94,12 +94,14 @@ class CallStep final : public PlanStep {
     bool is_rows = false;  // otherwise a tensor
   };
   CallStep(std::shared_ptr<Operation> operation, CallOptions options, Nest<Input> inputs,
-           std::vector<PlanValue> outputs, std::shared_ptr<const VariableSnapshot> copies)
+           std::vector<PlanValue> outputs, std::shared_ptr<const VariableSnapshot> copies,
+           std::vector<std::string> sources)
       : operation_(std::move(operation)),
         options_(options),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
-        copies_(std::move(copies)) {}
+        copies_(std::move(copies)),
+        sources_(std::move(sources)) {}
   void run(const PlanCall& call) const override;
   bool by_rows() const override { return false; }
   bool calls_layer() const override { return true; }
@@ -111,6 +113,7 @@ class CallStep final : public PlanStep {
   const Nest<Input> inputs_;
   const std::vector<PlanValue> outputs_;
   const std::shared_ptr<const VariableSnapshot> copies_;
+  const std::vector<std::string> sources_;  // the inputs on which the results depend
 };
 
 }  // namespace keel

@@ -123,6 +123,74 @@ TEST_F(CsvTest, OtherDelimitersWork) {
   EXPECT_EQ(read_csv(file, {texts("t")}, '\t')["t"].tensor().item<std::string>(), "a,b");
 }
 
+// 302 rows of a log in which only rows 1 and 202 have a quote, at the start of their titles.
+std::string log_with_two_quotes(char delimiter) {
+  std::string out = str("i", delimiter, "t\n");
+  for (int i = 1; i <= 302; ++i) {
+    out += str(i, delimiter, i == 1 || i == 202 ? "\"The" : "plain", '\n');
+  }
+  return out;
+}
+
+TEST_F(CsvTest, QuotesAreDataInFilesSeparatedByTabs) {
+  const Tensors all = read_csv(write(log_with_two_quotes('\t')), {ints("i"), texts("t")}, '\t');
+  EXPECT_EQ(all["i"].tensor().size(), 302);
+  EXPECT_EQ(all["t"].tensor().data<std::string>()[201], "\"The");
+  const auto quoted = write("\"i\"\tt\n1\t\"a\t\"\"b\"\n");
+  EXPECT_EQ(csv_header(quoted, '\t'), Texts({"\"i\"", "t"}));
+  const Tensors unquoted = read_csv_table(
+      quoted, {.columns = {ints("i"), texts("t")}, .delimiter = '\t', .quoting = true});
+  EXPECT_EQ(unquoted["t"].tensor().item<std::string>(), "a\t\"b");
+}
+
+TEST_F(CsvTest, QuotesAreDataWithoutQuoting) {
+  const int before = num_workers();
+  for (const int workers : {1, 4}) {
+    set_num_workers(workers);
+    const Tensors all = read_csv_table(write(log_with_two_quotes(',')),
+                                       {.columns = {ints("i"), texts("t")}, .quoting = false});
+    EXPECT_EQ(all["i"].tensor().size(), 302);
+    EXPECT_EQ(all["t"].tensor().data<std::string>()[0], "\"The");
+  }
+  set_num_workers(before);
+}
+
+TEST_F(CsvTest, AQuotedFieldOfTooManyLinesIsAnErrorThatNamesItsFirstLine) {
+  const int before = num_workers();
+  for (const int workers : {1, 4}) {
+    set_num_workers(workers);
+    const std::string message =
+        message_of<IoError>([&] { texts_of("u,t\n\n1,\"a\nb\"\n" + log_with_two_quotes(',')); });
+    // The header, an empty line, a row of two lines, and the header of the log come before it.
+    EXPECT_THAT(message, HasSubstr("row 3: a quoted field that begins on line 6 spans more than "
+                                   "100 lines: 'The"));
+    EXPECT_THAT(message, HasSubstr("set quoting to false"));
+  }
+  set_num_workers(before);
+}
+
+TEST_F(CsvTest, TheMostLinesOfAQuotedFieldAreAnOption) {
+  const auto file = write("u,t\n1,\"a\nb\nc\"\n");
+  const auto read = [&](int64_t lines) {
+    return read_csv_table(file, {.columns = {texts("t")}, .max_quoted_lines = lines})["t"]
+        .tensor()
+        .item<std::string>();
+  };
+  EXPECT_EQ(read(3), "a\nb\nc");
+  EXPECT_THAT(message_of<IoError>([&] { read(2); }), HasSubstr("begins on line 2 "));
+  EXPECT_THROW(read(0), ValueError);
+  // A quote that is not closed names its line as well.
+  EXPECT_THAT(message_of<IoError>([&] { texts_of("u,t\n1,x\n2,\"y\n"); }),
+              HasSubstr("a quote that begins on line 3 is not closed"));
+}
+
+TEST_F(CsvTest, LinesAreCountedBeyondTheBuffer) {
+  std::string text = "u,t\n";
+  for (int i = 0; i < 200000; ++i) text += "1234567,abcdefg\n";
+  text += "1,\"" + std::string(150, '\n') + "\"\n";
+  EXPECT_THAT(message_of<IoError>([&] { texts_of(text); }), HasSubstr("begins on line 200002 "));
+}
+
 TEST_F(CsvTest, AHeaderWithoutRowsIsAnEmptyTable) {
   EXPECT_EQ(read_csv(write("i,t\n"), {ints("i")})["i"].tensor().shape(), Shape({0}));
   EXPECT_FALSE(csv_dataset(write("i,t"), {.columns = {ints("i")}}).iterator()->next());
