@@ -100,7 +100,8 @@ class Checkpoint {
   // for a file that cannot be read, is damaged or is not a checkpoint. Throws ValueError, naming
   // the keys, if a value has another shape or dtype, and unless the restore is partial, if the file
   // lacks a value of the items or has one that no item uses. If it throws one of these, nothing has
-  // changed.
+  // changed. The rows of tables with dynamic ids are read after all checks, in blocks that replace
+  // the table: if the disk fails then (IoError), the table is empty.
   RestoreStatus restore(const std::string& path, const RestoreOptions& options = {}) const;
 
  private:
