@@ -167,7 +167,7 @@ class EmbeddingOptimizer {
 // Throws ValueError for any other class, and for a setting without its default value, except
 //   - the learning rate and initial_accumulator_value,
 //   - weight_decay, if it applies to all variables (exclude_from_weight_decay is rejected),
-//   - clipnorm and global_clipnorm,
+//   - clipnorm, clipvalue and global_clipnorm,
 //   - beta_1, beta_2 and epsilon of Adam,
 //   - learning_rate_power, l1, l2 and beta of Ftrl.
 EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);

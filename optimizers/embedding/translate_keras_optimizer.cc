@@ -24,7 +24,7 @@ void check_settings(const char* class_name, Options options,
   const Config settings = to_config(options);
   const Config defaults = to_config(Options{});
   const std::vector<std::string> by_all = {"name", "learning_rate", "weight_decay", "clipnorm",
-                                           "global_clipnorm"};
+                                           "clipvalue", "global_clipnorm"};
   for (const auto& [key, value] : settings.entries()) {
     if (std::ranges::count(by_all, key) + std::ranges::count(carried, key) > 0) continue;
     const Config& needed = defaults[key];
@@ -39,6 +39,7 @@ template <class TableOptions, class KerasOptions>
 TableOptimizerState with_common(TableOptions table, const KerasOptions& o) {
   table.weight_decay_factor = o.weight_decay;
   table.multiply_weight_decay_factor_by_learning_rate = o.weight_decay.has_value();
+  if (o.clipvalue.value_or(0) > 0) table.clipvalue = *o.clipvalue;  // Keras ignores 0
   table.clipnorm = o.clipnorm;
   table.global_clipnorm = o.global_clipnorm;
   return state_of(table);

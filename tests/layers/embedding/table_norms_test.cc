@@ -44,6 +44,23 @@ TEST(TableNormsTest, ClipnormBoundsTheGradientOfEachTable) {
   }
 }
 
+TEST(TableNormsTest, ClipvalueBoundsTheElementsOfTheSummedRows) {
+  const Tables expected = after_sgd(0.5, 2, [](std::vector<Rows>& g) {
+    for (Rows& rows : g) {
+      for (auto& [id, row] : rows) {
+        for (auto& element : row) element = std::clamp<double>(element, -0.4, 0.4);
+      }
+    }
+  });
+  for (const Holder& holder : kHolders) {
+    SCOPED_TRACE(testing::PrintToString(holder));
+    Training training(holder, optimizers::SGD({.learning_rate = 0.5, .clipvalue = 0.4}));
+    training.step();
+    training.step();
+    training.expect_tables(expected);
+  }
+}
+
 TEST(TableNormsTest, GlobalClipnormBoundsTheGradientsOfAllTablesTogether) {
   const Tables expected = after_sgd(0.5, 2, [](std::vector<Rows>& g) {
     const double factor = 1.5 / std::max(1.5, std::sqrt(squares(g[0]) + squares(g[1])));

@@ -129,15 +129,23 @@ TEST(SpecRowsF, F11_RejectsKerasSettingsThatEnginesDoNotHave) {
   expect_invalid(optimizers::Ftrl({.l2_shrinkage_regularization_strength = 0.1}));
   expect_invalid(optimizers::RMSprop(RMSpropOptions{}));
   expect_invalid(Handle<OtherOptimizer>(SGDOptions{}));
+}
+
+// TensorFlow rejects clipping; engines of Keel clip.
+TEST(TranslateKerasOptimizerTest, CarriesBoundsOfGradients) {
   for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
-    Config config = optimizers::get(name)->get_config();
-    config.set("clipvalue", 0.5);
-    expect_invalid(
-        optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
+    for (const double bound : {0.5, 0.0}) {
+      Config config = optimizers::get(name)->get_config();
+      config.set("clipvalue", bound);
+      const EmbeddingOptimizer t = translate_keras_optimizer(
+          optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
+      const auto limit = bound == 0 ? std::optional<double>() : bound;
+      EXPECT_EQ(t->clip_gradient_max, limit) << name;
+      EXPECT_EQ(t->clip_gradient_min, limit ? std::optional(-*limit) : limit) << name;
+    }
   }
 }
 
-// TensorFlow rejects these settings; engines of Keel clip by norm.
 TEST(TranslateKerasOptimizerTest, CarriesNorms) {
   for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
     for (const char* key : {"clipnorm", "global_clipnorm"}) {
