@@ -30,7 +30,7 @@ ModelHandle model_from_json(const std::string& json, const ModelFromJsonOptions&
       {.safe_mode = options.safe_mode, .keras_version = has_version ? version->string() : ""});
   const Config* const stored = config.find("compile_config");
   if (options.compile && stored != nullptr && !stored->is_null()) {
-    const Config compiled = from_training_config(*stored);
+    const Config compiled = from_training_config(*stored, has_version ? version->string() : "");
     if (!compiled.is_null()) model->compile_from_config(compiled);
   }
   return model;

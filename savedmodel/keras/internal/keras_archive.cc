@@ -121,7 +121,7 @@ ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOp
         config, {.safe_mode = options.safe_mode, .keras_version = keras_version_of(zip)});
     const Config* const stored = config.find("compile_config");
     if (options.compile && stored != nullptr) {
-      const Config compiled = from_training_config(*stored);
+      const Config compiled = from_training_config(*stored, keras_version_of(zip));
       if (!compiled.is_null()) made->compile_from_config(compiled);
     }
     return made;
