@@ -281,7 +281,10 @@ Tensor nanprod(const Tensor& x, const Axes& axis, bool keepdims) {
 }
 Tensor nanvar(const Tensor& x, const Axes& axis, bool keepdims) {
   const Tensor in = floating(x);
-  return nanmean(ops::square(in - nanmean(in, axis, true)), axis, keepdims);
+  // Squares of NaN would give NaN gradients to all elements.
+  const Tensor zero = Tensor::scalar(0.0).cast(in.dtype());
+  const Tensor deviation = ops::where(ops::is_nan(in), zero, in - nanmean(in, axis, true));
+  return sum(ops::square(deviation), axis, keepdims) / valid_count(in, axis, keepdims);
 }
 Tensor nanstd(const Tensor& x, const Axes& axis, bool keepdims) {
   return ops::sqrt(nanvar(x, axis, keepdims));
