@@ -88,7 +88,7 @@ Tensor mean(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = 
 // attain it.
 Tensor max(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
 Tensor min(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
-Tensor argmax(const Tensor& x, int axis = -1);  // int64; the first index if several are equal
+Tensor argmax(const Tensor& x, int axis = -1);  // int64; the first index of equal ones or NaN
 
 // ---- Shapes.
 

@@ -1,8 +1,11 @@
 #include <keel/savedmodel/model_json.h>
 
+#include <absl/strings/str_cat.h>
+
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/legacy_weights.h>
 
 namespace keel {
 
@@ -12,7 +15,8 @@ std::string to_json(const Model& model) {
   if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
     config.set("compile_config", to_compile_config(compiled));
   }
-  if (has_training(config)) config.set("keras_version", kVersionOfExplicitTraining);
+  if (has_training(config))
+    config.set("keras_version", absl::StrCat(kLegacyKerasVersion, kExplicitTraining));
   return to_json(config);
 }
 
@@ -32,7 +36,7 @@ ModelHandle model_from_json(const std::string& json, const ModelFromJsonOptions&
       {.safe_mode = options.safe_mode, .keras_version = has_version ? version->string() : ""});
   const Config* const stored = config.find("compile_config");
   if (options.compile && stored != nullptr && !stored->is_null()) {
-    const Config compiled = from_training_config(*stored);
+    const Config compiled = from_training_config(*stored, has_version ? version->string() : "");
     if (!compiled.is_null()) model->compile_from_config(compiled);
   }
   return model;

@@ -7,6 +7,7 @@
 
 #include <keel/autodiff/keras_ops/internal/function_op.h>
 #include <keel/autodiff/ops.h>
+#include <keel/framework/internal/large_angles.h>
 #include <keel/framework/internal/math.h>
 
 namespace keel::keras_ops {
@@ -90,9 +91,10 @@ constexpr UnaryFunction kLog2 = {"log2", [](double x) { return math::log2(x); },
 constexpr UnaryFunction kLog10 = {
     "log10", [](double x) { return std::log10(x); },
     [](const Tensor& x, const Tensor&) { return inverse(x * std::numbers::ln10); }};
-constexpr UnaryFunction kSin = {"sin", [](double x) { return math::sin(x); },
+// sin() and cos() of math.h are limited to angles below 2^45.
+constexpr UnaryFunction kSin = {"sin", [](double x) { return math::full_range_sin(x); },
                                 [](const Tensor& x, const Tensor&) { return cos(x); }};
-constexpr UnaryFunction kCos = {"cos", [](double x) { return math::cos(x); },
+constexpr UnaryFunction kCos = {"cos", [](double x) { return math::full_range_cos(x); },
                                 [](const Tensor& x, const Tensor&) { return -sin(x); }};
 constexpr UnaryFunction kTan = {
     "tan", [](double x) { return std::tan(x); },
@@ -106,6 +108,7 @@ constexpr UnaryFunction kArccos = {
 constexpr UnaryFunction kArctan = {
     "arctan", [](double x) { return std::atan(x); },
     [](const Tensor& x, const Tensor&) { return inverse(ops::square(x) + 1.0); }};
+// sin() and cos() of math.h are limited to angles below 2^45.
 constexpr UnaryFunction kSinh = {"sinh", [](double x) { return std::sinh(x); },
                                  [](const Tensor& x, const Tensor&) { return cosh(x); }};
 constexpr UnaryFunction kCosh = {"cosh", [](double x) { return std::cosh(x); },
@@ -119,8 +122,9 @@ constexpr UnaryFunction kArccosh = {
 constexpr UnaryFunction kArctanh = {
     "arctanh", [](double x) { return std::atanh(x); },
     [](const Tensor& x, const Tensor&) { return inverse(-ops::square(x) + 1.0); }};
+// sin() and cos() of math.h are limited to angles below 2^45.
 constexpr UnaryFunction kSinc = {
-    "sinc", [](double x) { return x == 0 ? 1 : math::sin(kPi * x) / (kPi * x); },
+    "sinc", [](double x) { return x == 0 ? 1 : math::full_range_sin(kPi * x) / (kPi * x); },
     [](const Tensor& x, const Tensor& y) { return ops::divide_no_nan(cos(x * kPi) - y, x); }};
 constexpr UnaryFunction kErfc = {"erfc", [](double x) { return std::erfc(x); },
                                  [](const Tensor& x, const Tensor&) {

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include <keel/autodiff/keras_ops/comparison.h>
+#include <keel/autodiff/keras_ops/core.h>
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/elementwise.h>
 #include <keel/autodiff/keras_ops/internal/function_op.h>
@@ -39,6 +40,12 @@ Tensor on_batch(const char* name, const Tensor& images, const std::string& data_
   x = fn(x);
   if (first) x = moveaxis(x, {3}, {1});
   return single ? ops::squeeze(x, 0) : x;
+}
+
+// Casts results to the dtype of the images: to integers, rounded and clipped to their range.
+Tensor in_dtype_of(const Tensor& images, const Tensor& result) {
+  if (is_floating(images.dtype())) return ops::cast(result, images.dtype());
+  return saturate_cast(round(result), images.dtype());
 }
 
 // ---- Linear maps along an axis.
@@ -127,9 +134,10 @@ Tensor with_ratio(const Tensor& x, Pair ratio, bool crops, double fill_value) {
     width = std::max<int64_t>(std::min(w, width), 1);
     return ops::slice(ops::slice(x, 1, (h - height) / 2, height), 2, (w - width) / 2, width);
   }
-  const int64_t rows = std::max(h, height) - h, columns = std::max(w, width) - w;
-  return pad(x, {{0, 0}, {rows / 2, rows - rows / 2}, {columns / 2, columns - columns / 2}, {0, 0}},
-             "constant", fill_value);
+  // Both ends get the same number of pixels. If an odd number is missing, the padded image has one
+  // less, and its ratio is not exact.
+  const int64_t rows = (std::max(h, height) - h) / 2, columns = (std::max(w, width) - w) / 2;
+  return pad(x, {{0, 0}, {rows, rows}, {columns, columns}, {0, 0}}, "constant", fill_value);
 }
 
 // ---- Patches.
@@ -244,7 +252,7 @@ Tensor resize(const Tensor& images, Pair size, const ResizeOptions& options) {
         x = ops::resize_axis(x, axis, to, options.interpolation);
       }
     }
-    return ops::cast(x, in.dtype());
+    return in_dtype_of(in, x);
   });
 }
 
@@ -331,7 +339,12 @@ Tensor rgb_to_grayscale(const Tensor& images, const std::string& data_format) {
 
 Tensor rgb_to_hsv(const Tensor& images, const std::string& data_format) {
   return on_batch("rgb_to_hsv", images, data_format, [](const Tensor& x) {
-    const std::vector<Tensor> rgb = ops::split(floating(x), 3, 3);
+    const Tensor in = floating(x);
+    // Keras takes colors below the machine epsilon as black.
+    const double machine_epsilon = in.dtype() == DType::kFloat64 ? 0x1p-52 : 0x1p-23;
+    const Tensor epsilon = Tensor::full<double>({}, machine_epsilon).cast(in.dtype());
+    const Tensor visible = ops::where(ops::less(ops::abs(in), epsilon), ops::zeros_like(in), in);
+    const std::vector<Tensor> rgb = ops::split(visible, 3, 3);
     const Tensor &r = rgb[0], &g = rgb[1], &b = rgb[2];
     const Tensor value = ops::maximum(r, ops::maximum(g, b));
     const Tensor range = value - ops::minimum(r, ops::minimum(g, b));
@@ -350,7 +363,7 @@ Tensor rgb_to_hsv(const Tensor& images, const std::string& data_format) {
 Tensor hsv_to_rgb(const Tensor& images, const std::string& data_format) {
   return on_batch("hsv_to_rgb", images, data_format, [](const Tensor& x) {
     const std::vector<Tensor> hsv = ops::split(floating(x), 3, 3);
-    const Tensor sixths = hsv[0] * 6.0;
+    const Tensor sixths = (hsv[0] - ops::floor(hsv[0])) * 6.0;  // hues repeat
     const auto part = [&](double center, double sign, double offset) {
       const Tensor distance = ops::abs(sixths - center) * sign + offset;
       return ((ops::clip_by_value(distance, 0, 1) - 1.0) * hsv[1] + 1.0) * hsv[2];
@@ -410,8 +423,9 @@ Tensor reconstruct_patches(const Tensor& patches, Pair size, Pair output_size,
 Tensor gaussian_blur(const Tensor& images, Pair kernel_size, std::pair<double, double> sigma,
                      const std::string& data_format) {
   return on_batch("gaussian_blur", images, data_format, [&](const Tensor& x) {
-    const Tensor rows = filtered(floating(x), 1, gaussian(kernel_size.height, sigma.first));
-    return filtered(rows, 2, gaussian(kernel_size.width, sigma.second));
+    // Keras applies the first number of both arguments to the columns.
+    const Tensor rows = filtered(floating(x), 1, gaussian(kernel_size.width, sigma.second));
+    return filtered(rows, 2, gaussian(kernel_size.height, sigma.first));
   });
 }
 
@@ -498,7 +512,7 @@ Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int orde
     const Tensor part = internal::take_flat(x, positions, shape, fill_value) * weight;
     out = out ? out + part : part;
   }
-  return is_floating(inputs.dtype()) ? out : ops::cast(round(out), inputs.dtype());
+  return in_dtype_of(inputs, out);
 }
 
 Tensor affine_transform(const Tensor& images, const Tensor& transform,
@@ -511,7 +525,8 @@ Tensor affine_transform(const Tensor& images, const Tensor& transform,
       const Numbers& t = transforms[b];
       return std::pair(t[0] * px + t[1] * py + t[2], t[3] * px + t[4] * py + t[5]);
     };
-    return internal::pixels_moved(floating(x), at, {interpolation, fill_mode, fill_value});
+    return in_dtype_of(
+        x, internal::pixels_moved(floating(x), at, {interpolation, fill_mode, fill_value}));
   });
 }
 
@@ -532,7 +547,8 @@ Tensor perspective_transform(const Tensor& images, const Tensor& start_points,
       return std::pair((t[0] * px + t[1] * py + t[2]) / scale,
                        (t[3] * px + t[4] * py + t[5]) / scale);
     };
-    return internal::pixels_moved(floating(x), at, {interpolation, "constant", fill_value});
+    return in_dtype_of(
+        x, internal::pixels_moved(floating(x), at, {interpolation, "constant", fill_value}));
   });
 }
 
@@ -548,7 +564,7 @@ Tensor elastic_transform(const Tensor& images, const ElasticOptions& options) {
     const Tensor out =
         internal::elastically_moved(x, noise(0), noise(1), options.alpha, options.sigma,
                                     {options.interpolation, options.fill_mode, options.fill_value});
-    return is_floating(in.dtype()) ? out : ops::cast(round(out), in.dtype());
+    return in_dtype_of(in, out);
   });
 }
 

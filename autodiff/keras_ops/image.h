@@ -19,12 +19,13 @@ struct ResizeOptions {
   std::string interpolation = "bilinear";
   bool antialias = false;                     // widen the windows when images become smaller
   bool crop_to_aspect_ratio = false;          // first crop the center to the ratio of the new size
-  bool pad_to_aspect_ratio = false;           // first pad to the ratio of the new size
+  bool pad_to_aspect_ratio = false;           // first pad both ends alike, nearly to this ratio
   std::string fill_mode = "constant";         // the only one
   double fill_value = 0;                      // for padding
   std::string data_format = "channels_last";  // or "channels_first"
 };
-// Returns images of another size.
+// Returns images of another size, in the same dtype: integers are rounded, half to even, and
+// clipped to their range. If an odd number of rows or columns is missing, padding adds one less.
 Tensor resize(const Tensor& images, Pair size, const ResizeOptions& options = {});
 // Resamples the axes `spatial_dims` by factors and offsets. `method` is "linear", "cubic",
 // "lanczos3" or "lanczos5".
@@ -52,7 +53,8 @@ Tensor pad_images(const Tensor& images, const Margins& padding,
 
 // ---- Colors, which are in [0, 1].
 
-// Convert the colors of images with three channels.
+// Convert the colors of images with three channels. Grey values of integers are truncated. Colors
+// below the machine epsilon count as 0, and hues outside [0, 1) repeat.
 Tensor rgb_to_grayscale(const Tensor& images, const std::string& data_format = "channels_last");
 Tensor rgb_to_hsv(const Tensor& images, const std::string& data_format = "channels_last");
 Tensor hsv_to_rgb(const Tensor& images, const std::string& data_format = "channels_last");
@@ -75,7 +77,8 @@ Tensor reconstruct_patches(const Tensor& patches, Pair size, Pair output_size,
 
 // ---- Filters, with zeros around the image.
 
-// Returns the means of neighbors, weighted by a Gaussian.
+// Returns the means of neighbors, weighted by a Gaussian. As in Keras 3.16 and before, the first
+// number of `kernel_size` and `sigma` is that of the columns, the second one that of the rows.
 Tensor gaussian_blur(const Tensor& images, Pair kernel_size = 3,
                      std::pair<double, double> sigma = {1, 1},
                      const std::string& data_format = "channels_last");
@@ -93,6 +96,7 @@ Tensor ssim(const Tensor& image1, const Tensor& image2, double max_val = 1,
 // (fill_value), "nearest", "wrap", "mirror" (without the edge) or "reflect" (with it).
 Tensor map_coordinates(const Tensor& inputs, const Tensor& coordinates, int order,
                        const std::string& fill_mode = "constant", double fill_value = 0);
+// Results have the dtype of the images; integers are rounded and clipped to their range.
 // Output pixel (x, y) is the input at (a0 x + a1 y + a2, b0 x + b1 y + b2), for transforms [8] or
 // [batch, 8] of a0, a1, a2, b0, b1, b2, 0, 0. `interpolation` is "nearest" or "bilinear".
 Tensor affine_transform(const Tensor& images, const Tensor& transform,

@@ -281,7 +281,10 @@ Tensor nanprod(const Tensor& x, const Axes& axis, bool keepdims) {
 }
 Tensor nanvar(const Tensor& x, const Axes& axis, bool keepdims) {
   const Tensor in = floating(x);
-  return nanmean(ops::square(in - nanmean(in, axis, true)), axis, keepdims);
+  // Squares of NaN would give NaN gradients to all elements.
+  const Tensor zero = Tensor::scalar(0.0).cast(in.dtype());
+  const Tensor deviation = ops::where(ops::is_nan(in), zero, in - nanmean(in, axis, true));
+  return sum(ops::square(deviation), axis, keepdims) / valid_count(in, axis, keepdims);
 }
 Tensor nanstd(const Tensor& x, const Axes& axis, bool keepdims) {
   return ops::sqrt(nanvar(x, axis, keepdims));
@@ -406,14 +409,20 @@ std::pair<Tensor, Tensor> histogram(const Tensor& x, int64_t bins,
     high += 0.5;
   }
   const auto count = static_cast<double>(bins);
+  // The edges have the precision of the values, so that a float 0.7 is in the bin that begins at
+  // 0.7.
+  const bool narrow = x.dtype() == DType::kFloat32;
+  const auto rounded = [&](double v) {
+    return narrow ? static_cast<double>(static_cast<float>(v)) : v;
+  };
   std::vector<double> edges, counts(bins);
   for (int64_t i = 0; i <= bins; ++i) {
-    edges.push_back(low + (high - low) * static_cast<double>(i) / count);
+    edges.push_back(rounded(low + (high - low) * static_cast<double>(i) / count));
   }
   for (const double v : values) {
-    if (!(v >= low && v <= high)) continue;
-    const auto bin = static_cast<int64_t>((v - low) / (high - low) * count);
-    ++counts[std::min(bin, bins - 1)];
+    if (!(v >= edges.front() && v <= edges.back())) continue;
+    const auto bin = std::ranges::upper_bound(edges, v) - edges.begin() - 1;
+    ++counts[std::min<int64_t>(bin, bins - 1)];
   }
   const DType dtype = floating(x).dtype();
   return {Tensor::from(counts, {bins}).cast(dtype), Tensor::from(edges, {bins + 1}).cast(dtype)};

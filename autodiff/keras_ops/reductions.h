@@ -37,7 +37,8 @@ Tensor min(const Tensor& x, const Axes& axis = {}, bool keepdims = false,
 Tensor amax(const Tensor& x, const Axes& axis = {}, bool keepdims = false);
 Tensor amin(const Tensor& x, const Axes& axis = {}, bool keepdims = false);
 Tensor ptp(const Tensor& x, const Axes& axis = {}, bool keepdims = false);  // max - min
-// Return int32 positions; the first one if several elements are equal.
+// Return int32 positions; the first one if several elements are equal. NaN counts as the greatest
+// element of argmax() and the least one of argmin(), as for numpy, JAX and PyTorch.
 Tensor argmax(const Tensor& x, Axis axis = {}, bool keepdims = false);
 Tensor argmin(const Tensor& x, Axis axis = {}, bool keepdims = false);
 

@@ -494,7 +494,7 @@ Tensor depth_to_space(const Tensor& x, int64_t block_size, const std::string& da
   check_image("depth_to_space", x, 4);
   const std::map<std::string, int64_t> lengths = {{"p", block_size}, {"q", block_size}};
   if (channels_first("depth_to_space", data_format)) {
-    return rearrange(x, "b (p q c) h w -> b c (h p) (w q)", lengths);
+    return rearrange(x, "b (c p q) h w -> b c (h p) (w q)", lengths);
   }
   return rearrange(x, "b h w (p q c) -> b (h p) (w q) c", lengths);
 }
@@ -502,7 +502,7 @@ Tensor space_to_depth(const Tensor& x, int64_t block_size, const std::string& da
   check_image("space_to_depth", x, 4);
   const std::map<std::string, int64_t> lengths = {{"p", block_size}, {"q", block_size}};
   if (channels_first("space_to_depth", data_format)) {
-    return rearrange(x, "b c (h p) (w q) -> b (p q c) h w", lengths);
+    return rearrange(x, "b c (h p) (w q) -> b (c p q) h w", lengths);
   }
   return rearrange(x, "b (h p) (w q) c -> b h w (p q c)", lengths);
 }

@@ -93,7 +93,8 @@ Tensor trace(const Tensor& x, int64_t offset = 0, int axis1 = 0, int axis2 = 1);
 
 // ---- Blocks of images.
 
-// Moves blocks of channels to squares of pixels, and back.
+// Moves groups of channels to squares of pixels, and back. With channels_last, the channels of a
+// pixel of a square are neighbors, and with channels_first, those of a resulting channel.
 Tensor depth_to_space(const Tensor& x, int64_t block_size,
                       const std::string& data_format = "channels_last");
 Tensor space_to_depth(const Tensor& x, int64_t block_size,

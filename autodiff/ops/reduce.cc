@@ -10,6 +10,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/internal/greatest.h>
 
 namespace keel {
 namespace {
@@ -365,7 +366,7 @@ class ArgMax final : public Op {
       const T* from = x.data<T>().data();
       parallel_for(y.size(), std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          out[row] = std::max_element(from + row * n, from + (row + 1) * n) - (from + row * n);
+          out[row] = position_of_greatest(from + row * n, n);
         }
       });
     });

@@ -32,7 +32,8 @@ struct ContrastLimitedAdaptiveHistogramEqualizationOptions {
 // outside. Input is described in layers/image/image_layer.h; output has the same shape. There are
 // 256 levels. Counts above clip_limit times the mean count are spread evenly over all levels, which
 // limits the contrast. A pixel is mapped by the four nearest tiles, weighted by distance. Images
-// are reflected at the end to fill the last tiles. Integer images keep their dtype; their results
+// are mirrored at the end, with the last pixel, to fill the last tiles; Keras before 3.16 repeats
+// the last pixel on its PyTorch backend. Integer images keep their dtype; their results
 // are cut to whole numbers. Results have no gradient; labels, masks and boxes do not change. Throws
 // ValueError for sizes that are not positive and for an unknown data_format.
 class ContrastLimitedAdaptiveHistogramEqualizationLayer final

@@ -99,7 +99,7 @@ class RandomElasticTransformLayer final
 // Options of RandomGaussianBlur.
 struct RandomGaussianBlurOptions {
   FactorRange factor = 1.0;                   // range of the probability
-  Length2D kernel_size = 3;                   // rows and columns of the filter, odd
+  Length2D kernel_size = 3;                   // columns and rows of the filter, odd
   FactorRange sigma = 1.0;                    // in [0, 1]; a number x stands for [0, x]
   ValueRange value_range = {0, 255};          // of the pixels
   std::string data_format = "channels_last";  // or "channels_first"

@@ -15,7 +15,7 @@ struct ResizingOptions {
   int64_t width = 0;                          // required; of the result
   std::string interpolation = "bilinear";     // or "nearest", "bicubic", "lanczos3", "lanczos5"
   bool crop_to_aspect_ratio = false;          // first crop the center to the ratio of the result
-  bool pad_to_aspect_ratio = false;           // first pad to the ratio of the result
+  bool pad_to_aspect_ratio = false;           // first pad both ends alike, nearly to this ratio
   std::string fill_mode = "constant";         // the only one
   double fill_value = 0.0;                    // value of padded pixels
   bool antialias = false;                     // widen the windows when images become smaller

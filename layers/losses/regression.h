@@ -35,7 +35,9 @@ Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis = 
 Tensor dice(const Tensor& y_true, const Tensor& y_pred, const std::vector<int>& axes = {});
 // Returns the Tversky loss of memberships in [0, 1]: 1 - tp / (tp + alpha fp + beta fn), where tp,
 // fp and fn are the sums of y_true y_pred, (1 - y_true) y_pred and y_true (1 - y_pred) over `axes`,
-// or over all axes if it is empty.
+// or over all axes if it is empty. This is the formula of Salehi et al. (2017) and Keras 3.16.
+// Keras 3.4 to 3.15 weigh fn by alpha and fp by beta: exchange the two when porting code. Model
+// files keep their loss: load_model() and save_model() exchange them.
 Tensor tversky(const Tensor& y_true, const Tensor& y_pred, double alpha = 0.5, double beta = 0.5,
                const std::vector<int>& axes = {});
 

@@ -27,10 +27,11 @@ std::vector<Tensor> ConcatenateLayer::compute_mask(const Tensors& inputs, const 
 }
 
 Tensors ConcatenateLayer::call(const Tensors& inputs, const CallContext&) {
-  return ops::concat(merge_inputs(*this, inputs, 1), options_.axis);
+  return ops::concat(promoted_inputs(*this, inputs, 1), options_.axis);
 }
 
 std::optional<PlanValues> ConcatenateLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  if (dtype() != DType::kFloat32) return {};
   const auto parts = planner.rows(inputs);
   if (!parts) return {};
   Shape row = planner.row_shape(parts->front());

@@ -28,7 +28,7 @@ DotLayer::DotLayer(Options options) : OptionsLayer(kClassName, std::move(options
 }
 
 Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
-  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, 2);
+  const std::vector<Tensor> tensors = promoted_inputs(*this, inputs, 2);
   if (tensors.size() != 2) {
     throw ValueError("Dot ", name(), ": inputs must be two tensors, received ", tensors.size());
   }

@@ -10,6 +10,10 @@
 namespace keel {
 namespace {
 
+Tensor floating(const Tensor& x) {
+  return is_floating(x.dtype()) ? x : ops::cast(x, DType::kFloat32);
+}
+
 Tensor fold(const std::vector<Tensor>& inputs, Tensor (*fn)(const Tensor&, const Tensor&)) {
   Tensor out = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) out = fn(out, inputs[i]);
@@ -115,7 +119,7 @@ class MergeLayer::Step final : public PlanStep {
 };
 
 Tensors MergeLayer::call(const Tensors& inputs, const CallContext&) {
-  std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs());
+  std::vector<Tensor> tensors = promoted_inputs(*this, inputs, least_inputs());
   int rank = 0;
   for (const Tensor& t : tensors) rank = std::max(rank, t.rank());
   for (Tensor& t : tensors) {
@@ -137,6 +141,7 @@ std::vector<Tensor> MergeLayer::compute_mask(const Tensors& inputs, const Tensor
 }
 
 std::optional<PlanValues> MergeLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  if (dtype() != DType::kFloat32) return {};
   const auto x = planner.rows(inputs);
   if (!x || x->size() < least_inputs()) return {};
   const Shape row = planner.row_shape(x->front());
@@ -159,7 +164,7 @@ Tensor MergeLayer::merge(const std::vector<Tensor>& inputs) const {
       throw ValueError("Subtract ", name(), ": inputs must be two tensors, received ",
                        inputs.size());
     case Kind::kAverage:
-      return ops::scale(fold(inputs, ops::add), 1.0 / static_cast<double>(inputs.size()));
+      return ops::scale(floating(fold(inputs, ops::add)), 1.0 / static_cast<double>(inputs.size()));
     case Kind::kMaximum:
       return fold_what_counts(inputs, ops::maximum);
     case Kind::kMinimum:

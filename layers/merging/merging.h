@@ -1,5 +1,7 @@
 // Layers that combine several tensors: Add, Multiply, Subtract, Average, Maximum, Minimum,
-// Concatenate and Dot.
+// Concatenate and Dot. Floating-point inputs are cast to the dtype of the layer. Other inputs are
+// promoted by the rules of keras_ops::result_type(): int32 and float32 give float32, and integers
+// remain integers.
 #pragma once
 
 #include <string>
@@ -20,7 +22,7 @@ struct MergeOptions {
 };
 
 // Base class of the layers that merge a list of tensors elementwise. Input: a list of tensors
-// [batch, ...] of the same dtype that broadcast to each other, or a single tensor. Tensors of lower
+// [batch, ...] that broadcast to each other, or a single tensor. Tensors of lower
 // rank get dimensions of length 1 after the batch. The output has the broadcast shape. Throws
 // ValueError for shapes that do not broadcast, and TypeError for a structure other than a list.
 // The output has a mask if all inputs have one. It is true where the mask of any input is true.
@@ -72,7 +74,8 @@ class SubtractLayer final : public MergeLayer {
       : MergeLayer(kClassName, std::move(options), Kind::kSubtract) {}
 };
 
-// Computes the sum of the inputs divided by their number (keras.layers.Average).
+// Computes the sum of the inputs divided by their number (keras.layers.Average). The result of
+// integers is float32.
 class AverageLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Average";
@@ -110,8 +113,8 @@ struct ConcatenateOptions {
   }
 };
 
-// Concatenates a list of tensors along `axis` (keras.layers.Concatenate). They have the same dtype,
-// and their shapes agree except for `axis`. Throws ValueError for other shapes.
+// Concatenates a list of tensors along `axis` (keras.layers.Concatenate). Their shapes
+// agree except for `axis`. Throws ValueError for other shapes.
 // If any input has a mask, so has the output. The mask has the output's shape without the last
 // dimension. It is true where at least one element is not excluded by its input's mask. A tensor
 // without a mask excludes nothing.
@@ -144,7 +147,7 @@ struct DotOptions {
 };
 
 // Sums the products of x and y over one axis of each, for each sample (keras.layers.Dot). Input: a
-// list of x [batch, I..., k, ...] and y [batch, J..., k, ...] of the same floating-point dtype.
+// list of x [batch, I..., k, ...] and y [batch, J..., k, ...].
 // Output: the other dimensions of x followed by those of y, [batch, I..., J...], or [batch, 1] if
 // there are none. The output has no mask.
 class DotLayer final : public OptionsLayer<DotOptions, Layer> {

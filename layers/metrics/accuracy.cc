@@ -5,12 +5,14 @@
 
 #include <keel/framework/config/registry.h>
 #include <keel/framework/exact_cast.h>
+#include <keel/framework/internal/greatest.h>
 
 namespace keel {
 namespace {
 
-// Returns the index of the first maximum.
-int64_t greatest(std::span<const float> row) { return std::ranges::max_element(row) - row.begin(); }
+int64_t greatest(std::span<const float> row) {
+  return row.empty() ? 0 : position_of_greatest(row.data(), std::ssize(row));
+}
 
 // Returns y_true as int64, checked against the predictions' shape without the class axis.
 Tensor class_numbers(const std::string& caller, const Tensor& y_true, const Tensor& y_pred) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <keel/framework/config/registry.h>
+#include <keel/framework/internal/greatest.h>
 
 namespace keel {
 namespace {
@@ -40,11 +41,7 @@ std::vector<int64_t> greatest_along(const Tensor& scores, int axis) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       const float* first = values.data() + o * classes * inner + i;
-      int64_t best = 0;
-      for (int64_t c = 1; c < classes; ++c) {
-        if (first[c * inner] > first[best * inner]) best = c;
-      }
-      out[o * inner + i] = best;
+      out[o * inner + i] = position_of_greatest(first, classes, inner);
     }
   }
   return out;

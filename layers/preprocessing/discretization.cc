@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/preprocessing/internal/quantile_summary.h>
 #include <keel/layers/preprocessing/internal/values.h>
 #include <keel/layers/preprocessing/preprocessing.h>
@@ -52,11 +53,15 @@ Tensor DiscretizationLayer::bins(const Tensor& x) const {
     throw RuntimeError("Discretization ", name(),
                        ": bin boundaries are not set; call adapt() or pass bin_boundaries");
   }
+  // Keras holds boundaries in float32, so that a float 0.1 equals the boundary 0.1. It casts inputs
+  // to the dtype of the layer, which in mode "int" is an integer and leaves them as they are.
+  const std::vector<float> boundaries(boundaries_.begin(), boundaries_.end());
+  const Tensor in = mode_ != OutputMode::kInt && is_floating(x.dtype()) ? as_dtype(x, dtype()) : x;
   Tensor out = Tensor::uninitialized(x.shape(), DType::kInt64);
-  visit_numeric(x.dtype(), "Discretization", [&]<class T>(const T&) {
-    std::ranges::transform(x.data<T>(), out.mutable_data<int64_t>().begin(), [&](T value) {
-      const auto it = std::ranges::upper_bound(boundaries_, static_cast<double>(value));
-      return static_cast<int64_t>(it - boundaries_.begin());
+  visit_numeric(in.dtype(), "Discretization", [&]<class T>(const T&) {
+    std::ranges::transform(in.data<T>(), out.mutable_data<int64_t>().begin(), [&](T value) {
+      const auto it = std::ranges::upper_bound(boundaries, static_cast<double>(value));
+      return static_cast<int64_t>(it - boundaries.begin());
     });
   });
   return out;

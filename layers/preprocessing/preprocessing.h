@@ -49,7 +49,8 @@ struct DiscretizationOptions {
 
 // Maps numbers to bins (keras.layers.Discretization): the category is the number of boundaries that
 // are not greater than x, and the last bin for NaN. {0, 1} gives the bins (-inf, 0), [0, 1), [1,
-// inf). Input has any shape, layout and numeric dtype.
+// inf). Boundaries are compared as float32 numbers: the boundary 0.1 equals a float 0.1. Input has
+// any shape, layout and numeric dtype.
 class DiscretizationLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Discretization";

@@ -289,4 +289,14 @@ TEST(KerasOpsTest, ComplexEigenvaluesHaveNoGradient) {
               testing::HasSubstr("real eigenvalues"));
 }
 
+TEST(KerasOpsTest, AnglesMayHaveAnyMagnitude) {
+  // sin(1e22) and cos(1e22) are known from the literature; the C library computes the others.
+  const Tensor x = doubles({1e22, static_cast<double>(1e30F)}, {2});
+  expect_near(K::sin(x), doubles({-0.8522008497671888, std::sin(static_cast<double>(1e30F))}, {2}),
+              {.absolute = 1e-15});
+  expect_near(K::cos(x), doubles({0.5232147853951389, std::cos(static_cast<double>(1e30F))}, {2}),
+              {.absolute = 1e-15});
+  EXPECT_NEAR(K::sin(floats({1e30F}, {1})).item<float>(), std::sin(1e30F), 1e-7);
+}
+
 }  // namespace keel::keras_ops_test

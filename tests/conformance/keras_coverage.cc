@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include <keel/framework/config/config.h>
@@ -24,7 +27,12 @@ This page lists the names of Keras 3's public API and shows which of them Keel o
 classes and functions that create or serialize objects (`get`, `serialize`) are not listed.
 
 A test, `replay_golden`, compares results and gradients with those of Keras. The rows "of these, not compared" list the
-names for which it has no case. Another test compares configs that layers write, with the names and values of all
+names for which it has no case. The rows "arguments that no case sets" list arguments of other names that have their
+default in all cases, without initializers, regularizers, constraints and seeds. Tests below `tests/autodiff/keras_ops`,
+`tests/layers/losses` and `tests/layers/image` have examples of losses and image functions with such arguments, integers
+and images that are not square, worked by hand from Keras's formulas.
+
+Another test compares configs that layers write, with the names and values of all
 arguments, with those that Keras writes; it has cases for the layers in `tests/cases/keras_layer_configs.json`. A third
 test creates every layer, loss, metric and optimizer with all arguments that Keras documents, and compares the defaults
 (`tests/cases/keras_api.json`). No test compares the defaults of the arguments of other classes. Refused arguments of
@@ -80,9 +88,7 @@ Names beyond_keras(const KerasSection& section) {
   return out;
 }
 
-// Returns the names of a section for which a file of Keras's results has a case, or nothing if no
-// file has this section.
-std::optional<Names> names_with_cases(const std::string& section) {
+const std::vector<Config>& case_files() {
   static const std::vector<Config> kFiles = [] {
     std::vector<Config> out;
     for (const char* name : {"keras_golden", "keras_surface"}) {
@@ -91,18 +97,119 @@ std::optional<Names> names_with_cases(const std::string& section) {
     }
     return out;
   }();
-  std::optional<Names> out;
-  for (const Config& file : kFiles) {
+  return kFiles;
+}
+
+// Returns the cases of a section, or nothing if no file has this section.
+std::optional<std::vector<const Config*>> cases_of(const std::string& section) {
+  std::optional<std::vector<const Config*>> out;
+  for (const Config& file : case_files()) {
     for (const std::string& part : {section, "text_" + section}) {
       const Config* records = file.find(part);
       if (records == nullptr) continue;
       if (!out) out.emplace();
-      for (const Config& record : records->items()) {
-        const Config* name = record.find("class");
-        out->push_back((name != nullptr ? *name : record["name"]).string());
-      }
+      for (const Config& record : records->items()) out->push_back(&record);
     }
   }
+  return out;
+}
+
+std::string name_of_case(const Config& record) {
+  const Config* name = record.find("class");
+  return (name != nullptr ? *name : record["name"]).string();
+}
+
+// Arguments that are not worth a case of each class.
+bool is_general(const std::string& argument) {
+  static const Names kGeneral = {"name",     "dtype",   "trainable", "reduction", "seed",
+                                 "autocast", "weights", "stateful",  "sparse"};
+  if (contains(kGeneral, argument)) return true;
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"initializer", "regularizer", "constraint"},
+      [&](const char* ending) { return argument.ends_with(ending); });
+}
+
+// Returns "name(argument, ...)", or nothing without arguments.
+Names with_arguments(const std::string& name, const std::set<std::string>& arguments) {
+  if (arguments.empty()) return {};
+  std::string out = name + "(";
+  for (const std::string& argument : arguments) {
+    if (out.back() != '(') out += ", ";
+    out += argument;
+  }
+  return {out + ")"};
+}
+
+// Returns the arguments of classes that have their defaults in all cases of the class.
+Names unset_arguments(const std::string& where, const std::vector<const Config*>& cases) {
+  static const Config kApi = [] {
+    std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/keras_api.json");
+    return parse_json({std::istreambuf_iterator<char>(in), {}});
+  }();
+  Names out;
+  const Config* const module = kApi["modules"].find(where);
+  if (module == nullptr) return out;
+  for (const auto& [name, described] : module->entries()) {
+    if (described["kind"].string() != "class") continue;
+    std::map<std::string, const Config*> defaults;
+    for (const Config& argument : described["arguments"].items()) {
+      const std::string key = argument["name"].string();
+      const Config* const otherwise = argument.find("default");
+      if (!is_general(key) && otherwise != nullptr) defaults[key] = otherwise;
+    }
+    bool has_case = false;
+    std::set<std::string> unset;
+    for (const auto& [key, otherwise] : defaults) unset.insert(key);
+    for (const Config* record : cases) {
+      if (name_of_case(*record) != name) continue;
+      has_case = true;
+      const Config* const config = record->find("config");
+      if (config == nullptr || !config->is_dict()) continue;
+      for (const auto& [key, value] : config->entries()) {
+        const auto it = defaults.find(key);
+        if (it != defaults.end() && !(value == *it->second)) unset.erase(key);
+      }
+    }
+    if (!has_case) continue;
+    for (std::string& text : with_arguments(name, unset)) out.push_back(std::move(text));
+  }
+  return out;
+}
+
+// Returns the arguments of functions that no case has. The functions that replay the cases tell
+// which arguments there are.
+Names unset_arguments_of_functions() {
+  std::map<std::string, std::set<std::string>> all, set;
+  const std::vector<const Config*> cases = cases_of("ops").value();
+  for (const Config* record : cases) {
+    const std::string name = op_name(*record);
+    const auto adapter = op_adapters().find(name);
+    if (adapter == op_adapters().end()) continue;
+    OpArguments arguments((*record)["arguments"]);
+    try {
+      adapter->second(arguments);
+    } catch (const Error&) {  // a case of an error; the arguments were read
+    }
+    for (const std::string& argument : arguments.asked()) {
+      if (!is_general(argument)) all[name].insert(argument);
+      if (arguments.names(argument)) set[name].insert(argument);
+    }
+  }
+  Names out;
+  for (auto& [name, arguments] : all) {
+    std::erase_if(arguments, [&](const auto& argument) { return set[name].contains(argument); });
+    for (std::string& text : with_arguments(name, arguments)) out.push_back(std::move(text));
+  }
+  return out;
+}
+
+// Returns the names of a section for which a file of Keras's results has a case, or nothing if no
+// file has this section.
+std::optional<Names> names_with_cases(const std::string& section) {
+  const auto cases = cases_of(section);
+  if (!cases) return {};
+  Names out;
+  for (const Config* record : *cases) out.push_back(name_of_case(*record));
   return out;
 }
 
@@ -124,9 +231,11 @@ void add_section(std::ostream& out, const KerasSection& section) {
   out << "\n## " << section.title << ": " << offered.size() << " of " << all << "\n\n"
       << "| `" << section.where << "` | |\n|---|---|\n";
   add_row(out, "offered", offered);
-  if (const auto cases = names_with_cases(section.where.substr(section.where.rfind('.') + 1))) {
+  const std::string key = section.where.substr(section.where.rfind('.') + 1);
+  if (const auto cases = names_with_cases(key)) {
     std::erase_if(offered, [&](const std::string& name) { return contains(*cases, name); });
     add_row(out, "of these, not compared", offered);
+    add_row(out, "arguments that no case sets", unset_arguments(section.where, *cases_of(key)));
   }
   out << missing.str();
   if (section.where != "keras") add_row(out, "not in Keras", beyond_keras(section));
@@ -170,6 +279,7 @@ void add_functions(std::ostream& out) {
   Names unrecorded = kFunctionsOfFunctions;
   unrecorded.insert(unrecorded.end(), kUnrecorded.begin(), kUnrecorded.end());
   add_row(out, "of these, not compared", unrecorded);
+  add_row(out, "arguments that no case sets", unset_arguments_of_functions());
   for (const RefusedFunctions& group : refused) add_row(out, "missing: " + group.why, group.names);
 }
 

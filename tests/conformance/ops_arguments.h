@@ -48,6 +48,8 @@ class OpArguments {
   const Config& config(const std::string& name);
   // Throws ValueError, naming the arguments that were not read.
   void finish() const;
+  // Returns the arguments that were read.
+  const std::set<std::string>& asked() const { return asked_; }
 
  private:
   const Config arguments_;

@@ -12,4 +12,8 @@ namespace keel {
 // not dense, and ValueError for fewer than `least` tensors.
 std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least);
 
+// Returns merge_inputs() in one dtype, with their masks. Floating-point tensors are cast to the
+// dtype of the layer; then all tensors are promoted by the rules of keras_ops::result_type().
+std::vector<Tensor> promoted_inputs(const Layer& layer, const Tensors& inputs, size_t least);
+
 }  // namespace keel

@@ -82,7 +82,7 @@ bool has_training(const Config& config) {
 }
 
 bool records_default_training(const std::string& version, const Config& model_config) {
-  if (is_of_keras2(version, model_config)) return false;
+  if (version.ends_with(kExplicitTraining) || is_of_keras2(version, model_config)) return false;
   const std::vector<std::string> parts = absl::StrSplit(version, '.');
   const std::optional<int> minor = parts.size() < 2 ? std::nullopt : parse_number<int>(parts[1]);
   // to_json() of Keras 3 writes no version; to_json() here does if a value means something.

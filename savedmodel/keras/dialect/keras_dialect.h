@@ -19,12 +19,12 @@ std::string keras_version_of(const Hdf5File& file);
 //   GRU, GRUCell     a missing reset_after becomes false, the only behavior before Keras 2.1.3
 Config from_keras2(const Config& config);
 
-// The version that files of this library name if they have a `training` argument of a call.
-inline constexpr char kVersionOfExplicitTraining[] = "3.16.0";
+// Ends the version in files of this library that have a `training` argument of a call.
+inline constexpr char kExplicitTraining[] = "+explicit-training";
 // Returns true for a file whose graphs have the default of call(training=...) for each layer, as
 // Keras 3.0 to 3.15 write it. These values mean nothing there: predict() and fit() decide. Later
-// versions write and obey values that the caller passed. Keras 2 did so too. Without a version, the
-// form of the config decides.
+// versions and this library write and obey values that the caller passed. Keras 2 did so too.
+// Without a version, the form of the config decides.
 bool records_default_training(const std::string& version, const Config& model_config);
 // Returns a config without the `training` arguments of the calls in its graphs.
 Config without_training(const Config& config);

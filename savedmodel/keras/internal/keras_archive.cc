@@ -104,10 +104,11 @@ std::string keras_version_of(const ZipFile& zip) {
   if (!zip.has(kMetadata)) return {};
   const Config metadata = parse_json(zip.read(kMetadata, kMaxConfigBytes));
   if (!metadata.is_dict()) return {};
-  const Config* const date = metadata.find("date_saved");
-  if (date != nullptr && *date == Config(kOwnDate)) return kVersionOfExplicitTraining;
   const Config* const version = metadata.find("keras_version");
-  return version != nullptr && version->is_string() ? version->string() : "";
+  if (version == nullptr || !version->is_string()) return {};
+  const Config* const date = metadata.find("date_saved");
+  const bool is_own = date != nullptr && *date == Config(kOwnDate);
+  return version->string() + (is_own ? kExplicitTraining : "");
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOp
         config, {.safe_mode = options.safe_mode, .keras_version = keras_version_of(zip)});
     const Config* const stored = config.find("compile_config");
     if (options.compile && stored != nullptr) {
-      const Config compiled = from_training_config(*stored);
+      const Config compiled = from_training_config(*stored, keras_version_of(zip));
       if (!compiled.is_null()) made->compile_from_config(compiled);
     }
     return made;

@@ -2,6 +2,7 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
+#include <charconv>
 #include <iostream>
 #include <map>
 #include <string>
@@ -115,6 +116,34 @@ Config plain(const Config& object) {
                         object);
 }
 
+// Exchanges alpha and beta of a Tversky loss. Until Keras 3.15, and in files, alpha is the weight
+// of false negatives and beta that of false positives. Since Keras 3.16, and here, it is the
+// reverse.
+Config with_exchanged_weights(const Config& loss) {
+  if (!is_object(loss) || loss["class_name"] != Config("Tversky") || !loss["config"].is_dict()) {
+    return loss;
+  }
+  Config config = loss["config"];
+  const Config alpha = value_of(config, "alpha"), beta = value_of(config, "beta");
+  if (!beta.is_null()) config.set("alpha", beta);
+  if (!alpha.is_null()) config.set("beta", alpha);
+  if (beta.is_null()) config.erase("alpha");
+  if (alpha.is_null()) config.erase("beta");
+  Config out = loss;
+  out.set("config", std::move(config));
+  return out;
+}
+
+// Returns true for Keras 3.16 and later versions.
+bool has_tversky_in_place(const std::string& keras_version) {
+  int major = 0, minor = 0;
+  const char* const end = keras_version.data() + keras_version.size();
+  const auto [dot, error] = std::from_chars(keras_version.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  return std::from_chars(dot + 1, end, minor).ec == std::errc() &&
+         (major > 3 || (major == 3 && minor >= 16));
+}
+
 // Converts the settings of Keras 2's optimizers to those of Keras 3. Keras 3 supports learning rate
 // decay only by schedules, and drops `decay` with a warning.
 Config current_optimizer(Config optimizer) {
@@ -149,7 +178,8 @@ Config one_list(const Config& metrics) {
 
 Config to_training_config(const Config& compiled) {
   const auto loss_of = [](const Config& loss) {
-    return with_package(full_loss_name(loss), traits_in(loss_registry(), loss));
+    return with_package(full_loss_name(with_exchanged_weights(loss)),
+                        traits_in(loss_registry(), loss));
   };
   const auto metric_of = [](const Config& metric) {
     return with_package(metric, traits_in(metric_registry(), metric));
@@ -167,7 +197,7 @@ Config to_training_config(const Config& compiled) {
 Config to_compile_config(const Config& compiled) {
   const auto objects = [&](const char* key, const auto& registry, const char* kind) {
     return map_objects(value_of(compiled, key), [&](const Config& object) {
-      return with_module(object, traits_in(registry, object), kind);
+      return with_module(with_exchanged_weights(object), traits_in(registry, object), kind);
     });
   };
   return Config::dict(
@@ -181,11 +211,14 @@ Config to_compile_config(const Config& compiled) {
        {"jit_compile", false}});
 }
 
-Config from_training_config(const Config& stored) {
+Config from_training_config(const Config& stored, const std::string& keras_version) {
   if (!stored.is_dict()) return {};
   Config optimizer = value_of(stored, "optimizer");
   if (optimizer.is_null()) optimizer = value_of(stored, "optimizer_config");
-  const Config loss = map_objects(value_of(stored, "loss"), plain);
+  const bool in_place = has_tversky_in_place(keras_version);
+  const Config loss = map_objects(value_of(stored, "loss"), [&](const Config& object) {
+    return in_place ? plain(object) : with_exchanged_weights(plain(object));
+  });
   if (optimizer.is_null() && loss.is_null()) return {};
   Config out = Config::dict({{"optimizer", current_optimizer(plain(optimizer))}, {"loss", loss}});
   if (const Config weights = value_of(stored, "loss_weights"); !weights.is_null()) {

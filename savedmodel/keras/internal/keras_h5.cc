@@ -42,8 +42,9 @@ void write_keras_h5(const Model& model, const std::string& path,
 
   using Charset = Hdf5Writer::Charset;
   Hdf5Contents contents;
-  contents.texts = {{"/", "keras_version",
-                     has_training(config) ? kVersionOfExplicitTraining : kLegacyKerasVersion},
+  const std::string version =
+      absl::StrCat(kLegacyKerasVersion, has_training(config) ? kExplicitTraining : "");
+  contents.texts = {{"/", "keras_version", version},
                     {"/", "backend", kLegacyBackend},
                     {"/", "model_config", to_json(config), Charset::kAscii}};
   if (trains) {
@@ -63,7 +64,7 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
   const std::string json = file.string_attribute("/", "training_config");
   const bool compiled = naming_file(file.path(), "training_config", [&] {
     const MemoryLimit limit(most_bytes_of_model(path));
-    const Config config = from_training_config(parse_json(json));
+    const Config config = from_training_config(parse_json(json), keras_version_of(file));
     if (!config.is_null()) model.compile_from_config(config);
     return !config.is_null();
   });

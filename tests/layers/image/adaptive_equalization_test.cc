@@ -49,6 +49,17 @@ TEST(AdaptiveEqualizationTest, PixelsBetweenTilesAreInterpolated) {
   EXPECT_NEAR(y[3], 255, 1e-3);
 }
 
+TEST(AdaptiveEqualizationTest, ImagesAreMirroredWithTheirEdge) {
+  // Three tiles of three columns: the image ends with 60, 60, 70, as numpy.pad does with the mode
+  // "symmetric". Repeating the edge or leaving it out would give the last pixel 170 or 85.
+  const Clahe layer({.clip_limit = 0, .tile_grid_size = {1, 3}});
+  const std::vector<float> y =
+      layer(floats({0, 0, 0, 50, 80, 70, 60}, {1, 1, 7, 1})).to_vector<float>();
+  // The last pixel is between two tiles. Of three pixels, one in 50, 80, 70 and two in 60, 60, 70
+  // are at most 60.
+  EXPECT_NEAR(y[6], (85 + 170) / 2.0, 1e-3);
+}
+
 TEST(AdaptiveEqualizationTest, RangesDtypesAndFormats) {
   const Tensor x = random_images(2, 13);
   const Tensor y = Clahe({})(x);

@@ -5,8 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/tape.h>
+#include <keel/layers/losses/probabilistic.h>
+
+#include "tests/support/expectations.h"
+#include "tests/support/tensors.h"
 
 namespace keel::crossentropy_test {
+
+using testing_support::floats;
 
 TEST(CrossentropyLossTest, BinaryIsFiniteAtZeroAndOne) {
   const Tensor y_true = Tensor::from<float>({0, 1}, {2, 1});
@@ -40,6 +46,30 @@ TEST(CrossentropyLossTest, ClassesMayBeAtAnotherAxis) {
   EXPECT_NEAR(losses.data<double>()[0], -std::log(.4), 1e-6);
   EXPECT_NEAR(losses.data<double>()[1], -std::log(.2), 1e-6);
   EXPECT_NEAR(losses.data<double>()[2], -std::log(.1), 1e-6);
+}
+
+TEST(CrossentropyLossTest, TheMeanOfBinaryLossesMayBeOverAnotherAxis) {
+  const Tensor y = floats({1, 0, 1, 1}, {2, 2}), p = floats({0.5, 0.25, 0.25, 0.5}, {2, 2});
+  // -log(p) of 1/2, 1/4 and 3/4.
+  const double half = 0.6931471806, quarter = 1.3862943611, rest = 0.2876820724;
+  testing_support::expect_near(losses::binary_crossentropy(y, p, false, 0, 0).to_vector<float>(),
+                               std::vector<double>{(half + quarter) / 2, (rest + half) / 2},
+                               {.absolute = 1e-6});
+  // The factors of the focal loss are the squares of 1/2, 3/4 and 1/4.
+  const losses::BinaryFocalCrossentropy focal({.axis = 0, .reduction = "none"});
+  testing_support::expect_near(
+      focal->per_sample(y, p).to_vector<float>(),
+      std::vector<double>{(half / 4 + quarter * 9 / 16) / 2, (rest / 16 + half / 4) / 2},
+      {.absolute = 1e-6});
+}
+
+TEST(CrossentropyLossTest, CategoricalFocalTakesItsAxisAndGamma) {
+  const Tensor y = floats({1, 0}, {1, 2, 1}), p = floats({1, 1}, {1, 2, 1});
+  // Probabilities are scaled to 1/2. alpha (1 - p)^gamma -log(p) with gamma 1.
+  const losses::CategoricalFocalCrossentropy focal(
+      {.alpha = 0.25, .gamma = 1, .axis = 1, .reduction = "none"});
+  testing_support::expect_near(focal->per_sample(y, p).to_vector<float>(),
+                               std::vector<double>{0.25 * 0.5 * 0.6931471806}, {.absolute = 1e-6});
 }
 
 TEST(CrossentropyLossTest, IgnoredSamplesDoNotCount) {

@@ -86,6 +86,15 @@ TEST(OverlapLossTest, TverskyWeighsWhatIsExtraAndMissing) {
   EXPECT_NEAR(losses::tversky(members(), none, 1, 3).item<double>(), 1 - 2.0 / 5, 1e-7);
 }
 
+// Keras 3.4 to 3.15 weigh false negatives by alpha and false positives by beta, Keras 3.16 does the
+// reverse. tests/savedmodel/keras/internal/keras_h5_test.cc reads the files of both.
+TEST(OverlapLossTest, AlphaOfTverskyWeighsFalsePositives) {
+  // tp = 1, fp = 0.5 and fn = 0.25.
+  const Tensor y = Tensor::from<double>({1, 0.25, 0.0}, {3, 1});
+  const Tensor p = Tensor::from<double>({1, 0.0, 0.5}, {3, 1});
+  EXPECT_NEAR(losses::tversky(y, p, 0.8, 0.2).item<double>(), 1 - 1 / (1 + 0.4 + 0.05), 1e-6);
+}
+
 TEST(OverlapLossTest, WholeBatchesAreOneLoss) {
   for (const char* reduction : {"sum", "sum_over_batch_size", "none"}) {
     const losses::Dice loss({.reduction = reduction});

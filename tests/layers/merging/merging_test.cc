@@ -53,6 +53,60 @@ TEST(MergingTest, ShapesOfResultsFollowFromSymbolicInputs) {
   EXPECT_EQ(layers::Multiply({})(inputs).tensor().shape(), Shape({kUnknown, 3, 4}));
 }
 
+// Keras casts floats to the dtype of the layer and promotes the results.
+TEST(MergingTest, FloatsHaveTheDtypeOfTheLayerAndIntegersArePromoted) {
+  const Tensor whole = Tensor::from<int32_t>({1, 2}, {1, 2});
+  const Tensor wide = Tensor::from<int64_t>({3, 5}, {1, 2});
+  const Tensor single = Tensor::from<float>({0.5F, 0.25F}, {1, 2});
+  const Tensor twice = Tensor::from<double>({0.1, 0.2}, {1, 2});
+  const auto expect = [](const Tensor& y, const Tensor& expected) {
+    EXPECT_EQ(y.dtype(), expected.dtype());
+    EXPECT_EQ(y.cast(DType::kFloat64).to_vector<double>(),
+              expected.cast(DType::kFloat64).to_vector<double>());
+  };
+  const auto list = [](const Tensor& a, const Tensor& b) { return Tensors::list({a, b}); };
+  const auto float32 = [](std::vector<float> values) {
+    const auto n = std::ssize(values);
+    return Tensor::from(std::move(values), {1, n});
+  };
+  expect(layers::Add({})(list(whole, single)).tensor(), float32({1.5F, 2.25F}));
+  expect(layers::Multiply({})(list(single, whole)).tensor(), float32({0.5F, 0.5F}));
+  expect(layers::Maximum({})(list(whole, single)).tensor(), float32({1, 2}));
+  expect(layers::Add({})(list(whole, wide)).tensor(), Tensor::from<int64_t>({4, 7}, {1, 2}));
+  expect(layers::Subtract({})(list(whole, whole)).tensor(), Tensor::from<int32_t>({0, 0}, {1, 2}));
+  expect(layers::Average({})(list(whole, wide)).tensor(), float32({2, 3.5F}));
+  expect(layers::Add({})(list(twice, twice)).tensor(), float32({0.1F + 0.1F, 0.2F + 0.2F}));
+  expect(layers::Add({.dtype = DType::kFloat64})(list(twice, single)).tensor(),
+         Tensor::from<double>({0.6, 0.45}, {1, 2}));
+  expect(layers::Concatenate({})(list(twice, single)).tensor(), float32({0.1F, 0.2F, 0.5F, 0.25F}));
+  expect(layers::Concatenate({})(list(whole, wide)).tensor(),
+         Tensor::from<int64_t>({1, 2, 3, 5}, {1, 4}));
+  expect(layers::Concatenate({})(list(whole, single)).tensor(), float32({1, 2, 0.5F, 0.25F}));
+  expect(layers::Dot({})(list(whole, single)).tensor(), float32({1}));
+}
+
+TEST(MergingTest, MasksOutlastThePromotion) {
+  const Tensor x = Tensor::from<double>({3, 4}, {1, 2, 1})
+                       .with_mask(Tensor::from(std::vector<bool>{true, false}, {1, 2}));
+  const Tensor y = Tensor::from<int32_t>({5, 7}, {1, 2, 1});
+  EXPECT_EQ(merged(layers::Multiply({}), Tensors::list({x, y})), (Values{15, 7}));
+  EXPECT_TRUE(layers::Concatenate({})(Tensors::list({x, y})).tensor().mask());
+}
+
+TEST(MergingTest, ModelsMergeInputsOfSeveralDtypes) {
+  const Tensor a = layers::input({.shape = {2}, .dtype = DType::kInt32, .name = "a"});
+  const Tensor b = layers::input({.shape = {2}, .name = "b"});
+  const Tensor c = layers::input({.shape = {2}, .dtype = DType::kFloat64, .name = "c"});
+  const Tensor sum = layers::Add({})(Tensors::list({a, b})).tensor();
+  EXPECT_EQ(sum.dtype(), DType::kFloat32);
+  const Functional model({.inputs = Tensors::list({a, b, c}),
+                          .outputs = layers::Concatenate({})(Tensors::list({sum, c}))});
+  const Tensors out = model(Tensors::list({Tensor::from<int32_t>({1, 2}, {1, 2}),
+                                           Tensor::from<float>({0.5F, 0.25F}, {1, 2}),
+                                           Tensor::from<double>({0.1, 0.7}, {1, 2})}));
+  EXPECT_EQ(out.tensor().to_vector<float>(), (Values{1.5F, 2.25F, 0.1F, 0.7F}));
+}
+
 TEST(MergingTest, RejectsOtherThanListsOfDenseTensors) {
   const layers::Add add({});
   EXPECT_THROW(add(Tensors{{"a", Tensor::zeros({1})}}), TypeError);

@@ -68,4 +68,11 @@ TEST(AccuracyMetricTest, InvalidOptionsAndShapesAreRejected) {
   EXPECT_THROW(sparse->update_state(Tensor::zeros({3}), Tensor::zeros({2, 4})), ValueError);
 }
 
+TEST(AccuracyMetricTest, NanIsTheGreatestScore) {
+  // Like numpy.argmax: the class of the row is 1.
+  const Tensor scores = Tensor::from<float>({3, std::nanf(""), 5}, {1, 3});
+  const Tensor one = Tensor::from<float>({0, 1, 0}, {1, 3});
+  EXPECT_EQ(metrics::categorical_accuracy(one, scores).item<float>(), 1);
+}
+
 }  // namespace keel::accuracy_test

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -24,6 +25,26 @@ TEST(DiscretizationTest, ABoundaryBelongsToTheBinAboveIt) {
   const Tensor y = layer(samples());
   EXPECT_EQ(y.shape(), Shape({2, 4}));
   EXPECT_EQ(y.to_vector<int64_t>(), (Bins{0, 2, 3, 1, 1, 3, 2, 1}));
+}
+
+TEST(DiscretizationTest, BoundariesAreFloat32Numbers) {
+  // The float 0.1 is 0.1 + 1.5e-9, the float 0.7 is 0.7 - 1.2e-8. Keras puts both above their
+  // boundaries, as all numbers that equal one.
+  const Discretization layer({.bin_boundaries = {{0.1, 0.3, 0.7}}});
+  EXPECT_EQ(layer(Tensor::from<float>({0.1F, 0.3F, 0.7F}, {3})).to_vector<int64_t>(),
+            (Bins{1, 2, 3}));
+  // The numbers before them are below.
+  const std::vector<float> before = {std::nextafter(0.1F, 0.0F), std::nextafter(0.3F, 0.0F),
+                                     std::nextafter(0.7F, 0.0F)};
+  EXPECT_EQ(layer(Tensor::from(before, {3})).to_vector<int64_t>(), (Bins{0, 1, 2}));
+  const Discretization encoded({.bin_boundaries = {{0.1, 0.7}}, .output_mode = "one_hot"});
+  // The layer's dtype is float32, to which it casts float64 numbers.
+  EXPECT_EQ(encoded(Tensor::from<double>({0.1}, {1, 1})).to_vector<float>(),
+            (std::vector<float>{0, 1, 0}));
+  EXPECT_EQ(encoded(Tensor::from<float>({0.7F}, {1, 1})).to_vector<float>(),
+            (std::vector<float>{0, 0, 1}));
+  // Configs have the numbers as they were given.
+  EXPECT_EQ(layer->bin_boundaries(), (Boundaries{0.1, 0.3, 0.7}));
 }
 
 TEST(DiscretizationTest, NanGoesToTheLastBin) {

@@ -453,6 +453,32 @@ TEST(KerasH5Test, LossesAndMetricsOfKeelAreNotWrittenAsThoseOfKeras) {
   EXPECT_EQ(metrics::deserialize(read["metrics"].items()[0])->class_name(), "ExactAUC");
 }
 
+TEST(KerasH5Test, FilesBeforeKeras316HaveTheWeightsOfTverskyExchanged) {
+  const Config stored = parse_json(
+      R"({"optimizer": "sgd", "loss": {"class_name": "Tversky", "config": {"alpha": 1, "beta": 3}}})");
+  // One true positive, one false negative and no false positive. Keras 3.10 to 3.12 compute
+  // 1 - tp / (tp + alpha fn + beta fp), Keras 3.16 exchanges fn and fp.
+  const Tensor y = Tensor::from<double>({1, 1, 0}, {3, 1});
+  const Tensor p = Tensor::from<double>({1, 0, 0}, {3, 1});
+  const auto loss = [&](const std::string& version) {
+    const Config read = from_training_config(stored, version);
+    return losses::deserialize(read["loss"])->per_sample(y, p).item<double>();
+  };
+  for (const char* version : {"3.10.0", "3.12.4", "3.15.1", "2.15.0", ""}) {
+    EXPECT_NEAR(loss(version), 1 - 1.0 / 2, 1e-6) << version;
+  }
+  EXPECT_NEAR(loss("3.16.0"), 1 - 1.0 / 4, 1e-6);
+  EXPECT_NEAR(loss("4.0.1"), 1 - 1.0 / 4, 1e-6);
+  // Files that Keel writes are those of Keras 3.8.
+  const Sequential model = mlp();
+  model->compile({.optimizer = "sgd", .loss = losses::Tversky({.alpha = 0.25, .beta = 0.75})});
+  const Config compiled = model->get_compile_config();
+  for (const Config& written : {to_training_config(compiled), to_compile_config(compiled)}) {
+    EXPECT_EQ(written["loss"]["config"]["alpha"].number(), 0.75);
+    EXPECT_EQ(from_training_config(written)["loss"]["config"]["alpha"].number(), 0.25);
+  }
+}
+
 TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
   const TemporaryFolder folder;
   const Sequential model = mlp();
