@@ -14,11 +14,11 @@ if(NOT DEFINED KEEL_CCACHE_PROGRAM)
   set(KEEL_CCACHE_PROGRAM "${program_of_ccache}" CACHE INTERNAL "ccache, or empty")
 endif()
 if(KEEL_CCACHE_PROGRAM)
-  # The paths of a clone and the times of files must not change the result; precompiled headers
-  # need the last three.
+  # The paths of a clone must not change the result. Precompiled headers need the two kinds of
+  # sloppiness. Others are unsafe: a header that is edited while it is compiled would be cached with
+  # the result of its old text.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      ${KEEL_CCACHE_PROGRAM})
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${KEEL_CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
