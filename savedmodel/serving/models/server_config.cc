@@ -112,6 +112,10 @@ std::vector<ModelConfig> parse_model_configs(const std::string& text, const std:
   if (config.has_custom_model_config()) {
     throw ValueError(path, ": custom_model_config is not supported; use model_config_list");
   }
+  // An empty list would unload all models, and is most likely a file that is being written.
+  if (config.model_config_list().config().empty()) {
+    throw ValueError(path, ": no model is configured; add model_config_list { config { ... } }");
+  }
   std::vector<ModelConfig> out;
   int number = 0;
   for (const proto::ModelConfig& model : config.model_config_list().config()) {
