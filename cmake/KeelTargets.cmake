@@ -191,7 +191,9 @@ endfunction()
 
 # keel_protobuf(<folder> <name> [<target>]): compiles the messages of <folder>/<name>.proto for the
 # sources of the target only, by default keel_<folder>. Generated code does not follow the project's
-# warning flags.
+# warning flags. The messages must be lite: others register their names in a pool of the process, in
+# which those of a second copy of Keel collide. <name>.descriptors.h has the descriptors, for the text
+# format (framework/base/internal/proto_text.h).
 function(keel_protobuf folder name)
   set(record ${folder}/${name})
   set(target keel_${folder})
@@ -199,13 +201,20 @@ function(keel_protobuf folder name)
     set(target ${ARGV2})
   endif()
   get_filename_component(name ${name} NAME)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/${record}.proto lite REGEX "optimize_for = LITE_RUNTIME")
+  if(NOT lite)
+    message(FATAL_ERROR "${record}.proto needs `option optimize_for = LITE_RUNTIME;`")
+  endif()
   set(generated ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${generated})
   add_custom_command(
-    OUTPUT ${generated}/${record}.pb.cc ${generated}/${record}.pb.h
+    OUTPUT ${generated}/${record}.pb.cc ${generated}/${record}.pb.h ${generated}/${record}.descriptors.h
     COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${generated}
-            ${PROJECT_SOURCE_DIR}/${record}.proto
-    DEPENDS ${PROJECT_SOURCE_DIR}/${record}.proto)
+            --descriptor_set_out=${generated}/${record}.desc ${PROJECT_SOURCE_DIR}/${record}.proto
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${generated}/${record}.desc
+            -DOUTPUT=${generated}/${record}.descriptors.h -DNAME=${name}
+            -P ${PROJECT_SOURCE_DIR}/cmake/EmbedDescriptors.cmake
+    DEPENDS ${PROJECT_SOURCE_DIR}/${record}.proto ${PROJECT_SOURCE_DIR}/cmake/EmbedDescriptors.cmake)
   if(NOT TARGET keel_messages)
     add_custom_target(keel_messages)  # all of them, for tools that read sources without a build
   endif()

@@ -5,13 +5,14 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
+#include <keel/savedmodel/tool/printable_output.h>
 
 namespace keel::examples {
 namespace {
 
 // Ends the other processes of the job with the same message.
 void report_error(const std::string& name, const std::exception& error) {
-  std::cerr << str(name, ": ", error.what(), '\n');
+  std::cerr << tool::printable(str(name, ": ", error.what(), '\n'));
   try {
     distribute::processes().abort(error.what());
   } catch (const Error&) {  // the program does not run in a job

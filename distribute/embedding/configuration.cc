@@ -1,13 +1,14 @@
 #include <keel/distribute/embedding/configuration.h>
 
 #include <absl/strings/str_cat.h>
-#include <google/protobuf/text_format.h>
 #include <limits>
 #include <set>
 
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/proto_text.h>
 
+#include "distribute/embedding/tpu_embedding_configuration.descriptors.h"
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
 
 namespace keel::distribute {
@@ -267,9 +268,9 @@ EngineConfiguration parse_engine_configuration(const std::string& record) {
 }
 
 std::string to_text(const std::string& record) {
-  std::string out;
-  google::protobuf::TextFormat::PrintToString(parsed(record), &out);
-  return out;
+  parsed(record);  // checks it
+  return internal::text_from_wire_format(descriptors::tpu_embedding_configuration,
+                                         "keel.distribute.proto.TPUEmbeddingConfiguration", record);
 }
 
 }  // namespace keel::distribute

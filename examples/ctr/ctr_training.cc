@@ -231,8 +231,18 @@ CtrTraining::End CtrTraining::run(const CtrExamples& train,
 
 void CtrTraining::check_fixed_options() const {
   const std::string path = options_path(options_.checkpoint_dir);
-  if (!std::filesystem::exists(path)) return;
-  const Config before = parse_json(read_text_file(path, kMostOptionBytes));
+  if (!path_exists(path)) return;
+  const Config before = [&] {
+    try {
+      Config out = parse_json(read_text_file(path, kMostOptionBytes));
+      out.entries();  // throws unless it is an object
+      return out;
+    } catch (const Error& error) {
+      if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
+      throw IoError(path, ": not the options of a run: ", error.what(),
+                    "; restore it from a copy, or remove it to resume without comparing options");
+    }
+  }();
   for (const auto& [flag, value] : options_.fixed.entries()) {
     const Config* const was = before.find(flag);
     if (was == nullptr || *was == value) continue;

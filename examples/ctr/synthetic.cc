@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/internal/math.h>
 #include <keel/framework/random.h>
 
@@ -107,7 +108,7 @@ double write_rows(const World& world, const std::filesystem::path& file, int64_t
 }  // namespace
 
 double write_synthetic_ctr(const std::filesystem::path& folder, const SyntheticOptions& options) {
-  std::filesystem::create_directories(folder);
+  create_folder(folder);
   std::ofstream schema(folder / "schema.json");
   schema << R"({"label": "label", "numeric": ["age", "price", "hour"], )"
          << R"("categorical": ["user", "item", "device", "country"]})" << '\n';

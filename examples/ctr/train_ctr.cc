@@ -231,7 +231,8 @@ SaveOptions export_options() {
 
 // Throws IoError if a file cannot be created there. Devices and pipes are opened only later.
 void check_output_file(const std::string& file) {
-  const auto type = std::filesystem::status(file).type();
+  std::error_code ignored;  // the probe reports it
+  const auto type = std::filesystem::status(file, ignored).type();
   using Type = std::filesystem::file_type;
   if (type == Type::not_found || type == Type::regular || type == Type::directory) {
     const AtomicFile probe(file);
@@ -250,9 +251,7 @@ void check_outputs() {
     }
     const std::string folder = flags.checkpoint_dir;
     if (folder.empty()) return;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) throw IoError(folder, ": the folder cannot be created: ", error.message());
+    create_folder(folder);
     check_output_file(std::filesystem::path(folder) / "checkpoint");
   });
 }
@@ -449,8 +448,10 @@ int run() {
   }
   // Write predictions after the export because their failure must not prevent it.
   if (const std::string file = flags.write_test_csv; is_first() && !file.empty()) {
+    std::error_code error;
     std::filesystem::copy_file(data.schema.test_file, file,
-                               std::filesystem::copy_options::overwrite_existing);
+                               std::filesystem::copy_options::overwrite_existing, error);
+    if (error) throw IoError(file, ": cannot be written: ", error.message());
   }
   if (const std::string file = flags.write_predictions; is_first() && !file.empty()) {
     write_predictions(file, predictions);

@@ -3,6 +3,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/distribute/process_group.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/profile.h>
 #include <keel/layers/callbacks/internal/event_file.h>
 #include <keel/layers/callbacks/internal/monitor.h>
@@ -139,7 +140,7 @@ void TensorBoardCallback::stop_profile() {
   const profile::Report report = profile::stop();
   const std::filesystem::path folder =
       options_.log_dir / "train" / "plugins" / "profile" / std::to_string(profiled(options_).first);
-  std::filesystem::create_directories(folder);
+  create_folder(folder);
   const std::filesystem::path path = folder / "local.trace.json";
   std::ofstream out(path);
   profile::write_chrome_trace(report, out);
@@ -254,7 +255,7 @@ void TensorBoardCallback::write_embeddings() {
       if (!writes()) return;
       std::string file = layer->name() + (path == last ? "" : "_" + path) + ".tsv";
       std::ranges::replace(file, '/', '_');
-      std::filesystem::create_directories(folder);
+      create_folder(folder);
       write_rows(table, folder / file);
       absl::StrAppend(&list, "embeddings {\n  tensor_name: \"", layer->name(), "/", path,
                       "\"\n  tensor_path: \"", file, "\"\n");
@@ -267,7 +268,7 @@ void TensorBoardCallback::write_embeddings() {
     });
   }
   if (!writes()) return;
-  std::filesystem::create_directories(folder);
+  create_folder(folder);
   const std::filesystem::path path = folder / "projector_config.pbtxt";
   std::ofstream out(path);
   if (!(out << list).flush()) throw IoError(path.string(), ": cannot be written");

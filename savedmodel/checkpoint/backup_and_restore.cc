@@ -8,6 +8,7 @@
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/temporary_file.h>
 #include <keel/layers/callbacks/stopping.h>
 #include <keel/layers/training/internal/per_replica_values.h>
 #include <keel/layers/training/model.h>
@@ -248,23 +249,26 @@ void BackupAndRestoreCallback::remove_stale_progress() const {
   if (!is_first()) return;
   std::vector<std::string> kept;
   for (const std::string& path : checkpoints_->checkpoints()) kept.push_back(progress_path(path));
-  for (const auto& entry : fs::directory_iterator(options_.backup_dir)) {
-    const std::string path = entry.path().string();
-    const bool is_progress = entry.path().filename().string().starts_with("progress-");
+  for (const std::string& name : file_names(options_.backup_dir)) {
+    const std::string path = fs::path(options_.backup_dir) / name;
+    const bool is_progress = name.starts_with("progress-");
     if (is_progress && std::ranges::find(kept, path) == kept.end()) remove_file(path);
   }
 }
 
 void BackupAndRestoreCallback::on_train_end(const Logs&) {
   if (!options_.delete_checkpoint || !is_first() || ended_by_signal(params().callbacks)) return;
-  // Removes the oldest checkpoint first and the index last. An interrupted removal then leaves the
-  // newest checkpoint, which is from the end of the training, or none. Without the index, the
-  // folder would be listed and an older checkpoint could be found.
-  for (const std::string& path : checkpoints_->checkpoints()) {
+  // Removes the oldest checkpoint first, and the index before the newest one. An interrupted
+  // removal then leaves the newest checkpoint, which is from the end of the training, or none. An
+  // index without its files would be an error.
+  const std::string index = (fs::path(options_.backup_dir) / "checkpoint").string();
+  const std::vector<std::string>& all = checkpoints_->checkpoints();
+  for (const std::string& path : all) {
+    if (path == all.back()) remove_file(index);
     remove_checkpoint(path);
     remove_file(progress_path(path));
   }
-  remove_file((fs::path(options_.backup_dir) / "checkpoint").string());
+  if (all.empty()) remove_file(index);
   std::error_code not_empty;
   fs::remove(options_.backup_dir, not_empty);
 }

@@ -118,11 +118,13 @@ struct CheckpointManagerOptions {
 // "<directory>/checkpoint" lists them in JSON, oldest first: {"latest": "ckpt-20.h5", "all":
 // ["ckpt-10.h5", "ckpt-20.h5"]}. The index is written after a new checkpoint and before old ones
 // are deleted, so at any time it names complete files. Only one job at a time may save into a
-// folder; all of its processes make the same calls and see the same folder.
+// folder; all of its processes make the same calls and see the same folder. save() throws IoError
+// if another job has written the index meanwhile.
 //
 // If the index is missing, or none of its files exists, the folder is listed instead. Every
 // complete checkpoint of this name is then used, in ascending order of step; this reads all of
-// their bytes.
+// their bytes. If the index names files and the folder has no checkpoint at all, that is an
+// IoError.
 class CheckpointManager {
  public:
   // Creates the folder, or opens an existing one. Removes what an interrupted save() has left
@@ -143,18 +145,21 @@ class CheckpointManager {
 
   // Restores a checkpoint; see Checkpoint::restore.
   RestoreStatus restore(const std::string& path, const RestoreOptions& options = {}) const;
-  // Restores the newest checkpoint. Returns an empty optional if there is none.
+  // Restores the newest checkpoint. Returns an empty optional if there is none. If it is damaged,
+  // the IoError names the newest good one.
   std::optional<RestoreStatus> restore_or_initialize(const RestoreOptions& options = {}) const;
 
  private:
   void adopt_index_of_rank_0();
-  void write_index(const std::vector<std::string>& paths) const;
+  void write_index(const std::vector<std::string>& paths);
+  void check_only_job() const;
   void remove_temporary_files() const;
 
   const Checkpoint checkpoint_;
   const std::string directory_;
   const CheckpointManagerOptions options_;
   std::vector<std::string> checkpoints_;
+  std::string index_text_;  // of the index, as this job has read or written it last
 };
 
 // Returns the path of the newest checkpoint of a folder, or an empty optional if it has none. A

@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kLongestIndex = 64 << 20;
+
 std::string index_path(const std::string& directory) { return fs::path(directory) / "checkpoint"; }
 
 // Returns the step of a file "<name>-<step>.h5". An empty `name` matches any name.
@@ -57,18 +59,26 @@ std::vector<std::string> list_checkpoints(const std::string& directory, const st
   return out;
 }
 
-// Returns the files of the index that exist.
-std::vector<std::string> read_index(const std::string& directory) {
-  constexpr int64_t kLongestIndex = 64 << 20;
+// The names in the index of a folder.
+struct CheckpointIndex {
+  std::vector<std::string> found;    // paths of the files that exist
+  std::vector<std::string> missing;  // names of those that do not
+};
+
+CheckpointIndex read_index(const std::string& directory) {
   constexpr const char* kRemedy = "; remove this file to search the folder for checkpoints instead";
   const std::string path = index_path(directory);
-  if (!fs::exists(path)) return {};
-  std::vector<std::string> out;
+  if (!path_exists(path)) return {};
+  CheckpointIndex out;
   try {
     const Config index = parse_json(read_text_file(path, kLongestIndex));
     for (const Config& name : index["all"].items()) {
       const fs::path file = fs::path(directory) / fs::path(name.string()).filename();
-      if (fs::exists(file)) out.push_back(file);
+      if (path_exists(file)) {
+        out.found.push_back(file);
+      } else {
+        out.missing.push_back(file.filename());
+      }
     }
   } catch (const ValueError& error) {
     throw IoError(path, ": not an index of checkpoints: ", error.what(), kRemedy);
@@ -79,9 +89,34 @@ std::vector<std::string> read_index(const std::string& directory) {
 }
 
 std::vector<std::string> find_checkpoints(const std::string& directory, const std::string& name) {
-  std::vector<std::string> out = read_index(directory);
-  if (out.empty()) out = list_checkpoints(directory, name);
+  const CheckpointIndex index = read_index(directory);
+  if (!index.found.empty()) return index.found;
+  std::vector<std::string> out = list_checkpoints(directory, name);
+  // Without this error, the job would start anew and later replace what may still be restored.
+  if (out.empty() && !index.missing.empty()) {
+    throw IoError(index_path(directory), ": names ", index.missing.back(),
+                  ", which is missing, and there is no other checkpoint; restore the file from a "
+                  "copy, or remove the index to start anew");
+  }
   return out;
+}
+
+// Returns the contents of the index, or an empty text if there is none.
+std::string index_text(const std::string& directory) {
+  const std::string path = index_path(directory);
+  return path_exists(path) ? read_text_file(path, kLongestIndex) : std::string();
+}
+
+// Returns the newest of the checkpoints before the last one that is complete.
+std::optional<std::string> last_good(const std::vector<std::string>& checkpoints) {
+  for (auto at = checkpoints.rbegin() + 1; at < checkpoints.rend(); ++at) {
+    try {
+      const CheckpointReader reader(*at);
+      return *at;
+    } catch (const Error&) {  // damaged, too
+    }
+  }
+  return std::nullopt;
 }
 
 // Removes files that are not needed; a failure is ignored.
@@ -113,12 +148,9 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
       directory_(std::move(directory)),
       options_(checked(std::move(options))) {
   distribute::run_collectively(distribute::processes(), "CheckpointManager", [&] {
-    std::error_code error;
-    fs::create_directories(directory_, error);
-    if (!fs::is_directory(directory_)) {
-      throw IoError(directory_, ": the folder cannot be created: ", error.message());
-    }
+    create_folder(directory_);
     if (distribute::processes().rank() != 0) return;  // other processes receive the list of rank 0
+    index_text_ = index_text(directory_);
     checkpoints_ = find_checkpoints(directory_, options_.checkpoint_name);
     remove_temporary_files();
   });
@@ -134,13 +166,24 @@ void CheckpointManager::adopt_index_of_rank_0() {
       absl::SkipEmpty());
 }
 
-void CheckpointManager::write_index(const std::vector<std::string>& paths) const {
+void CheckpointManager::write_index(const std::vector<std::string>& paths) {
   Config::List names;
   for (const std::string& path : paths) names.push_back(fs::path(path).filename().string());
   const Config latest = names.back();
-  write_file_atomically(
-      index_path(directory_),
-      to_json(Config::dict({{"latest", latest}, {"all", Config(std::move(names))}})) + "\n");
+  const std::string text =
+      to_json(Config::dict({{"latest", latest}, {"all", Config(std::move(names))}})) + "\n";
+  write_file_atomically(index_path(directory_), text);
+  index_text_ = text;
+}
+
+// An index that this job has neither read nor written shows that another one saves here, too. Each
+// of them would remove checkpoints of the other.
+void CheckpointManager::check_only_job() const {
+  const std::string text = index_text(directory_);
+  if (text.empty() || text == index_text_) return;
+  throw IoError(index_path(directory_),
+                ": another job has saved into this folder meanwhile; end one of the jobs, or use a "
+                "folder for each");
 }
 
 // A temporary file of a checkpoint that no process holds open shows that saving or removing the
@@ -163,7 +206,7 @@ void CheckpointManager::remove_temporary_files() const {
   for (const std::string& file : file_names(directory_)) {
     const std::string owner = file.substr(0, file.find(".part-"));
     const bool is_part = owner.size() < file.size() && step_of(owner, options_.checkpoint_name);
-    if (!is_part || in_use.contains(owner) || fs::exists(fs::path(directory_) / owner)) continue;
+    if (!is_part || in_use.contains(owner) || path_exists(fs::path(directory_) / owner)) continue;
     try_remove_checkpoint(fs::path(directory_) / owner);
   }
 }
@@ -173,8 +216,10 @@ std::string CheckpointManager::save(int64_t step) {
       fs::path(directory_) / absl::StrCat(options_.checkpoint_name, "-", step, ".h5");
   // Marks the files of this step for remove_temporary_files() until the index lists them.
   std::optional<TemporaryFile> marker;
-  distribute::run_collectively(distribute::processes(), "CheckpointManager.save",
-                               [&] { marker.emplace(path); });
+  distribute::run_collectively(distribute::processes(), "CheckpointManager.save", [&] {
+    if (distribute::processes().rank() == 0) check_only_job();
+    marker.emplace(path);
+  });
   checkpoint_.write(path, step);
   std::vector<std::string> kept = checkpoints_;
   std::erase(kept, path);
@@ -218,7 +263,14 @@ RestoreStatus CheckpointManager::restore(const std::string& path,
 std::optional<RestoreStatus> CheckpointManager::restore_or_initialize(
     const RestoreOptions& options) const {
   if (checkpoints_.empty()) return std::nullopt;
-  return restore(checkpoints_.back(), options);
+  try {
+    return restore(checkpoints_.back(), options);
+  } catch (const IoError& error) {
+    const std::optional<std::string> good = last_good(checkpoints_);
+    if (!good) throw;
+    throw IoError(error.what(), "; the newest good checkpoint is ", *good, ": remove ",
+                  checkpoints_.back(), " to continue from it");
+  }
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& directory) {

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <iostream>
 #include <malloc.h>
 #include <memory>
@@ -55,16 +54,6 @@ std::vector<ModelConfig> models_of(const ServeOptions& options,
   }
   check_name("model name", options.model_name);
   return {{.name = options.model_name, .base_path = options.model_base_path}};
-}
-
-void check_base_paths(const std::vector<ModelConfig>& models) {
-  for (const ModelConfig& model : models) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(model.base_path, ignored)) {
-      throw ValueError("model ", model.name, ": the base path ", model.base_path,
-                       " is not a folder");
-    }
-  }
 }
 
 // Reads how requests are joined. Returns nothing if they are not.
@@ -135,6 +124,7 @@ HttpServerOptions http_options(const ServeOptions& options,
   out.timeout_ms = options.rest_api_timeout_in_ms;
   out.cors = options.rest_api_enable_cors_support;
   out.max_connections = static_cast<int>(options.max_connections);
+  out.buffered_bytes = options.max_buffered_request_bytes;
   out.max_pending = static_cast<int>(options.max_pending_requests);
   out.idle_timeout_seconds = options.idle_timeout_seconds;
   out.read_timeout_seconds = options.read_timeout_seconds;
@@ -350,7 +340,6 @@ int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc,
   for (const std::string& warning : parsed.warnings) log_warning(warning);
   std::vector<std::string> warnings;
   std::vector<ModelConfig> models = models_of(options, warnings);
-  check_base_paths(models);
   for (const std::string& warning : warnings) log_warning(warning);
   MonitoringConfig monitoring;
   if (!options.monitoring_config_file.empty()) {

@@ -129,6 +129,9 @@ const std::vector<ServeFlag>& flags() {
       text_flag("tables", "MODE", &O::tables, "mapped, resident or auto"),
       integer_flag("max_request_bytes", &O::max_request_bytes, 1, int64_t{1} << 31,
                    "largest body, after decompression"),
+      integer_flag("max_buffered_request_bytes", &O::max_buffered_request_bytes, 1,
+                   int64_t{1} << 50,
+                   "memory of all requests that are read or queued; further ones get 503"),
       integer_flag("max_rows_per_request", &O::max_rows_per_request, 1, kMany,
                    "most rows of a request"),
       integer_flag("max_connections", &O::max_connections, 1, kMany, "most open connections"),
@@ -137,7 +140,8 @@ const std::vector<ServeFlag>& flags() {
       seconds_flag("idle_timeout_seconds", &O::idle_timeout_seconds,
                    "after which an idle connection is closed"),
       seconds_flag("read_timeout_seconds", &O::read_timeout_seconds,
-                   "in which headers must be complete and bodies must make progress"),
+                   "in which headers must be complete, and in which bodies must make a progress "
+                   "of 1024 bytes per second"),
       seconds_flag("drain_timeout_seconds", &O::drain_timeout_seconds,
                    "longest time to finish requests after SIGTERM"),
       seconds_flag("lame_duck_seconds", &O::lame_duck_seconds,
@@ -241,9 +245,11 @@ ParsedServeOptions parse_serve_options(const std::vector<std::string>& words, bo
     if (flag == flags().end() && !is_ignored(name)) {
       throw ValueError("unknown flag --", name, "; see keel serve --help");
     }
-    if (!given.insert(name).second) throw ValueError("--", name, ": given twice");
+    const bool first = given.insert(name).second;
     if (flag == flags().end()) {
-      out.warnings.push_back(absl::StrCat("--", name, " has no meaning here and is ignored"));
+      if (first) {
+        out.warnings.push_back(absl::StrCat("--", name, " has no meaning here and is ignored"));
+      }
       if (!has_value && next_is_value) ++i;
       continue;
     }

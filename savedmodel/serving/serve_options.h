@@ -33,6 +33,7 @@ struct ServeOptions {
   std::string monitoring_config_file = {};
   std::string tables = "auto";
   int64_t max_request_bytes = 67108864;
+  int64_t max_buffered_request_bytes = int64_t{1} << 30;
   int64_t max_rows_per_request = 100000;
   int64_t max_connections = 10000;
   int64_t max_pending_requests = 1024;
@@ -56,8 +57,9 @@ struct ParsedServeOptions {
   std::vector<std::string> warnings = {};  // flags that have no meaning here
 };
 
-// Parses "--flag VALUE", "--flag=VALUE" and bare boolean flags. Throws ValueError that names the
-// flag if it is unknown, given twice, or has a bad value, and if flags contradict each other.
+// Parses "--flag VALUE", "--flag=VALUE" and bare boolean flags. The last value of a flag counts, as
+// in TensorFlow Serving. Throws ValueError that names the flag if it is unknown or has a bad value,
+// and if flags contradict each other.
 // `has_grpc`: the program can serve gRPC, which is then on by default.
 ParsedServeOptions parse_serve_options(const std::vector<std::string>& words,
                                        bool has_grpc = false);

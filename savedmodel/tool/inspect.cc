@@ -15,6 +15,7 @@
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/printable_output.h>
 #include <keel/savedmodel/tool/stored_table.h>
 
 namespace keel::tool {
@@ -23,7 +24,8 @@ namespace {
 constexpr int64_t kMetadataLimit = int64_t{64} << 20;
 
 void print_line(const std::string& what, const std::string& value) {
-  std::cout << what << std::string(what.size() < 11 ? 12 - what.size() : 1, ' ') << value << '\n';
+  std::cout << what << std::string(what.size() < 11 ? 12 - what.size() : 1, ' ')
+            << printable_name(value) << '\n';
 }
 
 // Returns the checksum of the bytes of the values in memory, or of strings with their lengths.
@@ -43,10 +45,15 @@ std::string checksum(const Tensor& value) {
 void print_values(const char* title, const std::vector<StoredValue>& values) {
   std::cout << '\n' << title << (values.empty() ? "  none" : "") << '\n';
   size_t width = 0;
-  for (const StoredValue& value : values) width = std::max(width, value.name.size());
+  std::vector<std::string> names;
+  for (const StoredValue& value : values) {
+    names.push_back(printable_name(value.name));
+    width = std::max(width, names.back().size());
+  }
+  size_t next = 0;
   for (const StoredValue& stored : values) {
     const Tensor value = stored.get();
-    std::string name = stored.name;
+    std::string name = std::move(names[next++]);
     name.resize(width, ' ');
     std::cout << "  " << name << "  crc32c " << checksum(value) << "  " << value.dtype() << ' '
               << value.shape();

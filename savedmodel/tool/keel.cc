@@ -3,12 +3,14 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <keel/savedmodel/c_api.h>
 #include <keel/savedmodel/serving/serve.h>
 #include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/printable_output.h>
 
 #ifdef KEEL_WITH_GRPC
 #include <keel/savedmodel/serving/grpc/grpc_support.h>
@@ -58,13 +60,16 @@ int run(std::vector<const char*> words) {
     words.resize(std::min<size_t>(words.size(), 2));
     words.push_back("--help");
   }
+  // The other commands print names of files as text; the predictions of `predict` are data.
+  std::optional<PrintableOutput> output;
+  if (words.size() < 2 || std::string(words[1]) != "predict") output.emplace();
   return keel.run(static_cast<int>(words.size()), words.data());
 }
 
 int fail(std::string message) {
   std::ranges::replace(message, '\n', ' ');
   std::cout.flush();
-  std::cerr << (message.starts_with("keel") ? "" : "keel: ") << message << '\n';
+  std::cerr << (message.starts_with("keel") ? "" : "keel: ") << printable(message) << '\n';
   return kBadInput;
 }
 

@@ -29,6 +29,22 @@ for other in "--learning_rate 0.01" "--embedding_learning_rate 0.1" "--embedding
   # shellcheck disable=SC2086  # flag and value
   expect_error 2 "had ${other%% *}=" "$bin/train_ctr" "${same[@]}" $other
 done
+# A damaged file names itself, and the newest good checkpoint. Files that the index names are missed.
+options=$work/checkpoints/options.json
+cp "$options" "$work/options.json"
+echo '{"cut": ' >"$options"
+expect_error 2 "$options: not the options of a run" "$bin/train_ctr" "${same[@]}"
+cp "$work/options.json" "$options"
+names=$(cd "$work/checkpoints" && ls -v ckpt-*.h5 | tail -2)
+good=${names%%$'\n'*} newest=${names##*$'\n'}
+echo damaged >"$work/checkpoints/$newest"
+expect_error 2 "the newest good checkpoint is $work/checkpoints/$good: remove $work/checkpoints/$newest" \
+  "$bin/train_ctr" "${same[@]}"
+rm "$work/checkpoints/$newest"
+"$bin/train_ctr" "${same[@]}" --stop_after_steps 1 >"$work/out"
+grep -q "resumed from $work/checkpoints/$good" "$work/out" || fail "not resumed: $(cat "$work/out")"
+rm "$work/checkpoints"/ckpt-*.h5*
+expect_error 2 "restore the file from a copy, or remove the index to start anew" "$bin/train_ctr" "${same[@]}"
 # The next run removes the folder of synthetic clicks of a killed run.
 mkdir "$work/tmp"
 TMPDIR=$work/tmp "$bin/train_ctr" --epochs 1000 >"$work/out" 2>&1 &

@@ -32,3 +32,6 @@ run(${COMPILER} ${own_flags} ${SOURCE}/consumer.cc -o ${WORK}/consumer_pc ${flag
 run(${WORK}/consumer_pc)
 run(${WORK}/consumer_c)
 run(${PREFIX}/bin/keel --version)
+# Copies of Keel in one process, which are unloaded and loaded again.
+file(GLOB_RECURSE c_library ${PREFIX}/libkeel_c.so)
+run(${WORK}/host ${WORK}/libplugin.so ${WORK}/libplugin_2.so ${c_library})

@@ -133,7 +133,8 @@ Seal read_seal(const std::string& path, const FileDescriptor& file) {
 }
 
 void check_no_folder(const std::string& path) {
-  if (std::filesystem::is_directory(path))
+  std::error_code error;  // opening the file will report it
+  if (std::filesystem::is_directory(path, error))
     throw IoError(path, ": is a folder; pass the path of a file");
 }
 
@@ -163,6 +164,23 @@ void write_file_atomically(const std::string& path, const std::string& text) {
         path,
         ": the bytes read back differ from those written; check the disk and write the file again");
   file.commit();
+}
+
+bool path_exists(const std::string& path) {
+  std::error_code error;
+  const bool out = std::filesystem::exists(path, error);
+  if (error) throw IoError(path, ": cannot be examined: ", error.message());
+  return out;
+}
+
+void create_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    throw IoError(path, ": the folder cannot be created: ",
+                  error ? error.message() : "there is a file of this name");
+  }
 }
 
 void write_text_file(const std::string& path, const std::string& text) {

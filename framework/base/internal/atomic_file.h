@@ -44,6 +44,12 @@ void write_text_file(const std::string& path, const std::string& text);
 // Returns the contents of the file. Throws IoError if the file is missing, unreadable or longer
 // than `limit` bytes.
 std::string read_text_file(const std::string& path, int64_t limit);
+
+// Returns true if there is a file or folder of this name. Throws IoError, unlike
+// std::filesystem::exists, if the system cannot tell.
+bool path_exists(const std::string& path);
+// Creates a folder and those above it, unless it exists. Throws IoError.
+void create_folder(const std::string& path);
 // Removes the file and syncs its folder. A missing file is not an error.
 void remove_file(const std::string& path);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <string_view>
 
 namespace keel {
 namespace {
@@ -17,7 +18,7 @@ size_t width_of(const std::string& text) {
 }
 
 // Returns the number of bytes of the first `width` characters.
-size_t bytes_of(const std::string& text, size_t width) {
+size_t bytes_of(std::string_view text, size_t width) {
   size_t i = 0;
   while (i < text.size() && (width > 0 || (text[i] & 0xC0) == 0x80)) {
     if ((text[i++] & 0xC0) != 0x80) --width;
@@ -49,16 +50,18 @@ Widths column_widths(const std::vector<TextColumn>& columns,
 }
 
 // Splits text into pieces of at most `width` characters, at blanks where possible.
-std::vector<std::string> wrapped(std::string text, size_t width) {
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> out;
-  while (width_of(text) > width) {
+  while (true) {
     const size_t all = bytes_of(text, width);
-    const size_t blank = text.rfind(' ', all);
-    const bool at_blank = blank != std::string::npos && text.find_first_not_of(' ') < blank;
-    out.push_back(text.substr(0, at_blank ? blank : all));
-    text = text.substr(at_blank ? blank + 1 : all);
+    if (all == text.size()) break;
+    const std::string_view line = text.substr(0, all + 1);
+    const size_t blank = line.rfind(' ');
+    const bool at_blank = blank != std::string_view::npos && line.find_first_not_of(' ') < blank;
+    out.emplace_back(text.substr(0, at_blank ? blank : all));
+    text.remove_prefix(at_blank ? blank + 1 : all);
   }
-  out.push_back(text);
+  out.emplace_back(text);
   return out;
 }
 

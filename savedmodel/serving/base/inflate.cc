@@ -31,6 +31,7 @@ std::string inflate_body(std::string_view body, bool gzip, size_t limit) {
     status = inflate(&stream, Z_NO_FLUSH);
     used = out.size() - stream.avail_out;
     if (status == Z_BUF_ERROR && stream.avail_in > 0 && used == out.size()) status = Z_OK;
+    if (gzip && status == Z_STREAM_END && stream.avail_in > 0) status = inflateReset(&stream);
   }
   if (status != Z_STREAM_END || stream.avail_in != 0) {
     throw ServeError(Code::kInvalidArgument, "the ", gzip ? "gzip" : "deflate",

@@ -326,6 +326,14 @@ bool JsonReader::read_bool() {
   return value;
 }
 
+bool JsonReader::next_member(std::string& key) {
+  while (next_key(key)) {
+    if (kind() != JsonKind::kNull) return true;
+    read_null();
+  }
+  return false;
+}
+
 void JsonReader::read_null() {
   if (kind() != JsonKind::kNull) fail_kind("null");
   expect_literal("null");

@@ -43,6 +43,8 @@ class JsonReader {
   // Moves to the next member of the object or element of the array that was entered last. Returns
   // false, and leaves it, at its end. The view of next_key() is valid until the next call of it.
   bool next_key(std::string& key);
+  // Like next_key(), but skips members that are null: a client that writes null leaves them out.
+  bool next_member(std::string& key);
   bool next_element() {
     if (first_[depth_]) return first_element();
     return following_element();

@@ -94,7 +94,7 @@ struct ServerMetrics {
   std::atomic<int64_t> connections = 0;
   std::atomic<int64_t> pending = 0;
   Counter rejected_connections, rejected_pending, rejected_queue, rejected_body, rejected_rows,
-      rejected_timeout, rejected_read_timeout;
+      rejected_timeout, rejected_read_timeout, rejected_memory;
   Counter config_failures;
 };
 

@@ -47,6 +47,9 @@ struct HttpServerOptions {
   bool cors = false;           // add the headers that let browsers call from other origins
   int max_connections = 10000;
   int max_pending = 1024;  // requests read but not yet answered
+  // Memory of the requests of all connections that are read or queued. A request that needs more
+  // than is left is refused, unless it is the only one.
+  int64_t buffered_bytes = int64_t{1} << 30;
   double idle_timeout_seconds = 75;
   double read_timeout_seconds = 10;
 };

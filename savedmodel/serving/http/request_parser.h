@@ -45,6 +45,8 @@ class RequestParser {
   // Removes chunks that were read from `bytes`, the bytes of the last call of parse(), to which the
   // connection appends.
   void drop_read_chunks(std::string& bytes);
+  // The number of bytes of chunks that the parser itself holds.
+  size_t held_bytes() const { return body_.size(); }
   // True once if the client waits for "100 Continue" before it sends the body.
   bool take_expectation();
 

@@ -115,16 +115,19 @@ void InputValues::reset(const TensorInfo& info) {
   borrowed_count_ = 0;
 }
 
+// Assigning {} would keep the memory.
 void InputValues::shrink() {
   numbers.shrink();
   for (int64_t i = 0; i < string_count_; ++i) {
     std::string& text = strings_[static_cast<size_t>(i)];
-    if (text.capacity() > kMostKeptText) text = {};
+    if (text.capacity() > kMostKeptText) std::string().swap(text);
   }
-  if (strings_.capacity() * sizeof(std::string) > kMostKeptBytes) strings_ = {};
+  if (strings_.capacity() * sizeof(std::string) > kMostKeptBytes) {
+    decltype(strings_)().swap(strings_);
+  }
   string_count_ = 0;
   for (IntegerList* list : {&splits, &indices}) {
-    if (list->capacity() * sizeof(int64_t) > kMostKeptBytes) *list = {};
+    if (list->capacity() * sizeof(int64_t) > kMostKeptBytes) IntegerList().swap(*list);
   }
 }
 

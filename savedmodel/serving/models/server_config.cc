@@ -5,37 +5,28 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
 #include <iterator>
+#include <savedmodel/serving/models/server_config.descriptors.h>
 #include <savedmodel/serving/models/server_config.pb.h>
 #include <system_error>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/proto_text.h>
 #include <keel/savedmodel/serving/base/utf8.h>
 
 namespace keel::serving {
 namespace {
 
-// Keeps the first error of a text.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (!text.empty()) return;
-    text = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  std::string text;
-};
-
 template <class Message>
 Message parsed(const std::string& text, const std::string& path) {
   Message out;
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(20);
-  if (!parser.ParseFromString(text, &out)) throw ValueError(path, ": ", error.text);
+  try {
+    const std::string name = out.GetTypeName();
+    out.ParseFromString(
+        internal::wire_format_from_text(descriptors::server_config, name.c_str(), text));
+  } catch (const ValueError& error) {
+    throw ValueError(path, ": ", error.what());
+  }
   return out;
 }
 
@@ -111,6 +102,10 @@ std::vector<ModelConfig> parse_model_configs(const std::string& text, const std:
   const auto config = parsed<proto::ModelServerConfig>(text, path);
   if (config.has_custom_model_config()) {
     throw ValueError(path, ": custom_model_config is not supported; use model_config_list");
+  }
+  // An empty list would unload all models, and is most likely a file that is being written.
+  if (config.model_config_list().config().empty()) {
+    throw ValueError(path, ": no model is configured; add model_config_list { config { ... } }");
   }
   std::vector<ModelConfig> out;
   int number = 0;

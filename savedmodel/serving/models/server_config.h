@@ -32,7 +32,8 @@ struct ModelConfig {
 void check_name(const char* what, const std::string& name);
 
 // Parses a model configuration; `path` is its file, for messages and relative base paths. Adds
-// warnings. Throws ValueError that names the file and, for errors of syntax, line and column.
+// warnings. Throws ValueError that names the file and, for errors of syntax, line and column. A
+// configuration without models is an error.
 std::vector<ModelConfig> parse_model_configs(const std::string& text, const std::string& path,
                                              std::vector<std::string>& warnings);
 

@@ -32,7 +32,9 @@ void shrink_request_memory() {
   RequestMemory& memory = request_memory();
   for (InputValues& input : memory.inputs) input.shrink();
   memory.outputs.tensors.clear();
-  if (memory.outputs.floats.capacity() > kMostKeptFloats) memory.outputs.floats = {};
+  if (memory.outputs.floats.capacity() > kMostKeptFloats) {
+    std::vector<float>().swap(memory.outputs.floats);  // assigning {} would keep the memory
+  }
 }
 
 int64_t steady_ns() {

@@ -52,9 +52,9 @@ Parameters read_parameters(JsonReader& json) {
     fail_infer("'parameters' must be an object, received ", name_of(json.kind()));
   }
   json.enter_object();
-  while (json.next_key(name)) {
+  while (json.next_member(name)) {
     const JsonKind kind = json.kind();
-    if (kind == JsonKind::kObject || kind == JsonKind::kArray || kind == JsonKind::kNull) {
+    if (kind == JsonKind::kObject || kind == JsonKind::kArray) {
       fail_infer("parameter '", name, "' must be a string, number or boolean, received ",
                  name_of(kind));
     }
@@ -172,7 +172,7 @@ void InferReader::read_input(JsonReader& json, int64_t position) {
     seen = true;
   };
   json.enter_object();
-  while (json.next_key(key_)) {
+  while (json.next_member(key_)) {
     if (key_ == "name") {
       once(tensor.has_name);
       read_name(json, "name", tensor.name);
@@ -252,7 +252,7 @@ std::vector<RequestedOutput> read_outputs(JsonReader& json, const std::vector<Pa
     Parameters parameters;
     bool has_name = false;
     json.enter_object();
-    while (json.next_key(key)) {
+    while (json.next_member(key)) {
       if (key == "name") {
         read_name(json, "name", name);
         has_name = true;
@@ -296,7 +296,7 @@ InferRequest read_request(JsonReader& json, InferReader& inputs,
     fail_infer("the body must be a JSON object, received ", name_of(json.kind()));
   }
   json.enter_object();
-  while (json.next_key(key)) {
+  while (json.next_member(key)) {
     if (key == "id") {
       once(has_id);
       read_name(json, "id", out.id);

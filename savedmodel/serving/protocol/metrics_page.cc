@@ -213,6 +213,7 @@ std::string metrics_page(const ModelRepository& repository, const ServerMetrics&
   page.sample("reason=\"rows\"", server.rejected_rows.value());
   page.sample("reason=\"timeout\"", server.rejected_timeout.value());
   page.sample("reason=\"read_timeout\"", server.rejected_read_timeout.value());
+  page.sample("reason=\"memory\"", server.rejected_memory.value());
   page.family("keel_config_reload_failures_total", "counter", "configuration files refused");
   page.sample("", server.config_failures.value());
   return page.take();

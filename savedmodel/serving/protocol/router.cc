@@ -467,7 +467,8 @@ void Router::answer_kserve_model(const HttpRequest& request, std::string_view re
 void Router::route_kserve(const HttpRequest& request, HttpResponse& response) {
   const std::string_view path = request.path;
   constexpr std::string_view kRepository = "/v2/repository/models/";
-  if (path.starts_with(kModels)) {
+  const bool is_stats = path == "/v2/models/stats";  // also if a model has that name, as in Triton
+  if (path.starts_with(kModels) && !is_stats) {
     return answer_kserve_model(request, path.substr(kModels.size()), response);
   }
   const bool is_server = path == "/v2" || path == "/v2/";
@@ -479,7 +480,7 @@ void Router::route_kserve(const HttpRequest& request, HttpResponse& response) {
     is_load = segments.size() == 2 && !segments[0].empty() &&
               (segments[1] == "load" || segments[1] == "unload");
   }
-  if (!is_server && !is_live && !is_ready_path && !is_index && !is_load) {
+  if (!is_server && !is_live && !is_ready_path && !is_index && !is_load && !is_stats) {
     return fail_path(response, request);
   }
   if (request.method == HttpMethod::kOptions) return answer_options(request, response);
@@ -497,7 +498,7 @@ void Router::route_kserve(const HttpRequest& request, HttpResponse& response) {
     if (body.find_first_not_of(" \t\r\n") != std::string_view::npos) {
       JsonReader json(body);
       json.enter_object();
-      while (json.next_key(key)) {
+      while (json.next_member(key)) {
         if (key == "ready") {
           only_ready = json.read_bool();
         } else {
@@ -509,7 +510,13 @@ void Router::route_kserve(const HttpRequest& request, HttpResponse& response) {
     return;
   }
   if (!is_get(request)) return fail_method(response, request, "GET, HEAD, OPTIONS");
-  if (is_server) {
+  if (is_stats) {
+    std::vector<VersionHandle> versions;
+    for (const auto& [_, model] : repository_.catalog()->models) {
+      for (const auto& [number, version] : model.versions) versions.push_back(version);
+    }
+    response.body = kserve_stats_json(versions);
+  } else if (is_server) {
     response.body = kserve_server_json();
   } else if (is_live) {
     response.body = "{\"live\": true}";

@@ -103,7 +103,7 @@ ExamplesBody read_examples_body(std::string_view body, const RequestLimits& limi
     seen = true;
   };
   json.enter_object();
-  while (json.next_key(key)) {
+  while (json.next_member(key)) {
     if (key == "signature_name") {
       if (out.signature_name) fail_examples("'signature_name' stands twice");
       if (json.kind() != JsonKind::kString) {

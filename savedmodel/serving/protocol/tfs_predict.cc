@@ -224,7 +224,7 @@ const ServedSignature& signature_of(const ModelVersion& version, std::string_vie
   bool found = false;
   if (json.kind() != JsonKind::kObject) return version.signature({});
   json.enter_object();
-  while (json.next_key(key)) {
+  while (json.next_member(key)) {
     if (key == "signature_name") {
       if (found) fail_predict("'signature_name' stands twice");
       found = true;
@@ -248,7 +248,7 @@ PredictBody read_body(const ModelVersion& version, std::string_view body, Reques
   PredictReader reader(reset_inputs(memory, *out.signature), limits);
   bool found = false;
   json.enter_object();
-  while (json.next_key(key)) {
+  while (json.next_member(key)) {
     if (key == "instances" || key == "inputs") {
       if (found) {
         fail_predict(

@@ -1,4 +1,5 @@
 // Tests layers/visualization/internal/text_table.cc.
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -117,6 +118,17 @@ TEST(SummaryTest, LongCellsAreWrapped) {
     EXPECT_LE(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }), 60) << line;
   }
   EXPECT_EQ(std::ranges::count(table, 'x'), 60);
+}
+
+// The time of wrapping a name does not grow with the square of its length.
+TEST(SummaryTest, VeryLongNamesAreWrapped) {
+  const Tensor x = layers::input({.shape = {2}});
+  const std::string name(2'000'000, 'n');
+  const Functional model({.inputs = x, .outputs = layers::Dense({.units = 1, .name = name})(x)});
+  std::ostringstream out;
+  summary(*model, {.line_length = 100}, out);
+  const std::string text = out.str();
+  EXPECT_GE(std::ranges::count(text, 'n'), 2'000'000);
 }
 
 TEST(SummaryTest, SizesAreReadable) {

@@ -8,11 +8,13 @@
 #include <keel/framework/config/config.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace keel::checkpoint_manager_test {
 
+using testing_support::message_of;
 using testing_support::names_in;
 using testing_support::read_bytes;
 using testing_support::TemporaryFolder;
@@ -197,6 +199,61 @@ TEST(CheckpointManagerTest, AMissingFileIsForgotten) {
   manager.save(2);
   std::filesystem::remove(folder / "ckpt-2.h5");
   EXPECT_EQ(latest_checkpoint(folder.path()), folder / "ckpt-1.h5");
+}
+
+TEST(CheckpointManagerTest, AnIndexWithoutAnyCheckpointIsAnError) {
+  const TemporaryFolder folder;
+  const Counter counter;
+  CheckpointManager(counter.checkpoint(), folder.path()).save(7);
+  std::filesystem::remove(folder / "ckpt-7.h5");
+  const std::string error = message_of<IoError>([&] { latest_checkpoint(folder.path()); });
+  EXPECT_NE(error.find("ckpt-7.h5"), std::string::npos) << error;
+  EXPECT_THROW(CheckpointManager(counter.checkpoint(), folder.path()), IoError);
+}
+
+TEST(CheckpointManagerTest, ADamagedNewestCheckpointNamesTheNewestGoodOne) {
+  const TemporaryFolder folder;
+  const Counter counter;
+  {
+    CheckpointManager manager(counter.checkpoint(), folder.path());
+    for (int64_t step = 1; step <= 3; ++step) {
+      counter.set(step);
+      manager.save(step);
+    }
+  }
+  for (const char* file : {"ckpt-2.h5", "ckpt-3.h5"}) write_bytes(folder / file, "damaged");
+  const auto restored = [&] {
+    return CheckpointManager(counter.checkpoint(), folder.path()).restore_or_initialize();
+  };
+  const std::string error = message_of<IoError>([&] { restored(); });
+  EXPECT_NE(error.find(folder / "ckpt-1.h5"), std::string::npos) << error;
+  EXPECT_NE(error.find("remove " + (folder / "ckpt-3.h5")), std::string::npos) << error;
+  for (const char* file : {"ckpt-2.h5", "ckpt-3.h5"}) std::filesystem::remove(folder / file);
+  EXPECT_EQ(restored()->step, 1);
+  EXPECT_EQ(counter.get(), 1);
+}
+
+TEST(CheckpointManagerTest, TwoJobsInOneFolderAreNoticed) {
+  const TemporaryFolder folder;
+  const Counter counter;
+  CheckpointManager first(counter.checkpoint(), folder.path());
+  CheckpointManager second(counter.checkpoint(), folder.path());
+  first.save(1);
+  first.save(2);
+  const std::string error = message_of<IoError>([&] { second.save(1); });
+  EXPECT_NE(error.find("another job"), std::string::npos) << error;
+  EXPECT_EQ(second.checkpoints(), Paths());
+  first.save(3);
+  std::filesystem::remove(folder / "checkpoint");
+  first.save(4);
+  EXPECT_EQ(first.checkpoints().size(), 4U);
+}
+
+TEST(CheckpointManagerTest, ErrorsOfTheFileSystemAreIoErrors) {
+  const TemporaryFolder folder;
+  const std::string too_long = folder / std::string(300, 'x');
+  EXPECT_THROW(latest_checkpoint(too_long), IoError);
+  EXPECT_THROW(CheckpointManager(Counter().checkpoint(), too_long), IoError);
 }
 
 TEST(CheckpointManagerTest, ABrokenIndexIsAnError) {

@@ -18,6 +18,7 @@ import os
 import pathlib
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -44,7 +45,7 @@ FLAGS = {"model_base_path": "", "model_name": "default", "model_config_file": ""
          "enable_batching": "false", "batching_parameters_file": "", "monitoring_config_file": "", "tables": "auto",
          "max_request_bytes": "67108864", "max_rows_per_request": "100000", "max_connections": "10000",
          "max_pending_requests": "1024", "idle_timeout_seconds": "75", "read_timeout_seconds": "10",
-         "drain_timeout_seconds": "30", "lame_duck_seconds": "0", "log_level": "info", "log_requests": "false",
+         "max_buffered_request_bytes": "1073741824", "drain_timeout_seconds": "30", "lame_duck_seconds": "0", "log_level": "info", "log_requests": "false",
          "enable_grpc_healthcheck_service": "true", "enable_serialization_as_tensor_content": "false",
          "grpc_socket_path": "", "grpc_max_threads": ""}
 
@@ -60,14 +61,15 @@ def start_s001_help_names_every_flag():
             assert default in text, (flag, default, text)
     base = folder("flags", 1)
     refused(f"--model_base_path={base}", "--nope", names=["--nope"])
-    refused(f"--model_base_path={base}", "--port=0", "--port=0", names=["--port", "twice"])
+    with serve(folder("flags2"), f"--model_base_path={base}", "--port=0", "--port=0") as server:
+        assert value(server.predict("step", [ROW])) == [1.0, 1.0], "the last value of a flag counts"
     refused(f"--model_base_path={base}", "--max_connections=x", names=["--max_connections"])
 
 
 def start_s002_a_model_is_needed():
     base = folder("flags", 1)
     refused(names=["--model_base_path"])
-    refused("--model_base_path=/nonexistent/base", names=["/nonexistent/base"])
+    refused(f"--model_config_file={config('none', '# no model yet')}", names=["none.config", "no model"])
     file = config("one", f'model_config_list {{ config {{ name: "m" base_path: "{base}" }} }}')
     refused(f"--model_config_file={file}", f"--model_base_path={base}", names=["--model_config_file"])
 
@@ -174,7 +176,41 @@ def start_s014_a_server_without_a_good_version():
         assert value(server.predict("step", [ROW])) == [3.0, 3.0]
 
 
+def start_s014_a_base_path_that_is_missing():
+    """The server starts, serves the other models, and finds the folder when it is there."""
+    later = fresh("later_parent") / "base"
+    text = "model_config_list { " + "".join(
+        f'config {{ name: "{name}" base_path: "{base}" }} ' for name, base in
+        (("here", folder("here", 1)), ("later", later))) + "}"
+    with Server(KEEL, f"--model_config_file={config('missing', text)}", "--file_system_poll_wait_seconds=0.1",
+                wait="line") as server:
+        until(lambda: value(server.predict("here", [ROW])) == [1.0, 1.0], 20, "the other model")
+        time.sleep(0.5)
+        assert server.get("/readyz").status == 503
+        assert server.log().count("cannot be listed") == 1 and str(later) in server.log(), server.log()
+        publish(step(2), later, 1)
+        until(lambda: value(server.predict("later", [ROW])) == [2.0, 2.0], 20, "the model of the new folder")
+        assert server.get("/readyz").status == 200
+
+
 # ---- folders
+
+def folders_s027_an_empty_version_folder():
+    """A folder that gets its file later is loaded at the next scan, not after the interval of retries."""
+    base = folder("hollow", 1)
+    (base / "2").mkdir()
+    age(base / "2", 3600)
+    with serve(base) as server:
+        assert value(server.predict("step", [ROW])) == [1.0, 1.0]
+        until(lambda: "no model file" in server.log(), 10, "the first try")
+        time.sleep(0.5)
+        assert server.log().count("no model file") == 1, server.log()
+        other = WORK / "hollow.keras"
+        shutil.copy(step(2), other)
+        age(other, 3600)
+        other.rename(base / "2/model.keras")
+        until(lambda: value(server.predict("step", [ROW])) == [2.0, 2.0], 5, "version 2")
+
 
 def folders_s022_policies():
     base = folder("policy", 1, 2, 3, 4)
@@ -365,6 +401,10 @@ def folders_s009_s033_reload_and_labels():
         reload(server, "nonsense {")
         assert value(labelled(server, "stable")) == [2.0, 2.0]
         assert server.metric("keel_config_reload_failures_total") == 2
+        for content in ("", "# all models are gone", "model_config_list {}"):
+            reload(server, content)
+            assert value(labelled(server, "stable")) == [2.0, 2.0]
+        assert server.metric("keel_config_reload_failures_total") == 5
         other = folder("other", 3)
         reload(server, text("latest {}", {}, f'config {{ name: "other" base_path: "{other}" }}'))
         until(lambda: server.states("step").get(1) == "END", 10, "the policy")
@@ -600,6 +640,42 @@ def limits_s160_bodies():
         assert server.metric('keel_rejected_total{reason="body"}') == 3
 
 
+def limits_s160_members_of_gzip():
+    with serve(folder("limits", 1)) as server:
+        body = json.dumps({"instances": [ROW]}).encode()
+        parts = gzip.compress(body[:10]) + gzip.compress(body[10:])
+        path, headers = "/v1/models/step:predict", {"Content-Encoding": "gzip"}
+        assert value(server.request("POST", path, parts, headers)) == [1.0, 1.0]
+        assert server.request("POST", path, parts + b"x", headers).status == 400
+
+
+def limits_s162_memory_of_all_requests():
+    """Requests that are read share a limit; small requests and the first large one are not affected."""
+    head = b"POST /v1/models/step:predict HTTP/1.1\r\nHost: x\r\n"
+    long, half = 4_000_000, b" " * 3_500_000
+    chunk = b"%x\r\n" % len(half) + half + b"\r\n"
+    with serve(folder("limits", 1), "--max_request_bytes=4000000", "--max_buffered_request_bytes=8000000",
+               "--read_timeout_seconds=30") as server:
+        for begin in (head + b"Content-Length: %d\r\n\r\n" % long + half,
+                      head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk):
+            before = server.metric('keel_rejected_total{reason="memory"}')
+            clients = [socket.create_connection(("127.0.0.1", server.port), 20) for _ in range(3)]
+            for client in clients:
+                try:
+                    client.sendall(begin)
+                except OSError:
+                    pass  # refused while it sends
+            refusing = select.select(clients, [], [], 20)[0]
+            assert refusing and all(b" 503 " in client.recv(4096) for client in refusing)
+            # Two that exceed the limit at the same time may both be refused, but never all three.
+            assert 1 <= server.metric('keel_rejected_total{reason="memory"}') - before <= 2
+            assert value(server.predict("step", [ROW])) == [1.0, 1.0]
+            for client in clients:
+                client.close()
+            text = json.dumps({"instances": [ROW]}).ljust(long - 1000)
+            until(lambda: server.request("POST", "/v1/models/step:predict", text).status == 200, 10, "memory is free")
+
+
 def limits_s161_rows_and_headers():
     with serve(folder("limits", 1), "--max_rows_per_request=10") as server:
         answer = server.predict("step", [ROW] * 11)
@@ -680,6 +756,30 @@ def limits_s164_slow_clients():
             assert data == b"" or b" 408 " in data, data
         assert 0.8 < time.monotonic() - begin < 6
         assert server.metric('keel_rejected_total{reason="read_timeout"}') == 40
+
+
+def limits_s164_slow_bodies():
+    """A body that makes progress, but less than 1 KiB per second, is ended; one that makes more is not."""
+    with serve(folder("limits", 1), "--read_timeout_seconds=1") as server:
+        head = b"POST /v1/models/step:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n"
+        for size, ends in ((50, True), (400, False)):
+            with socket.create_connection(("127.0.0.1", server.port), 10) as client:
+                client.sendall(head)
+                client.setblocking(False)
+                answer = None
+                for _ in range(40):
+                    time.sleep(0.1)
+                    try:
+                        client.send(b" " * size)
+                        answer = client.recv(4096)
+                        break
+                    except BlockingIOError:
+                        pass
+                    except OSError:
+                        answer = b""
+                        break
+                assert (answer is not None) == ends, (size, answer)
+                assert not answer or b" 408 " in answer, answer
 
 
 def limits_s164_slow_readers():
@@ -1177,6 +1277,8 @@ def protocol_s060_s106_s107_s120_pages():
         assert server.request("POST", "/v2/repository/models/shop/load").status == 400
         stats = json.loads(server.get("/v2/models/shop/stats").text)
         assert stats["model_stats"][0]["inference_count"] == 0
+        assert json.loads(server.get("/v2/models/stats").text) == stats
+        assert server.request("POST", "/v2/models/stats").status == 405
         assert server.get("/").status == 404
         page = server.get("/", headers={"Accept": "text/html,*/*"})
         assert page.status == 200 and b"<!DOCTYPE html>" in page.text
@@ -1214,6 +1316,20 @@ def protocol_s121_s122_s123_s126_infer():
         assert ask({"inputs": v2_inputs()}) == (200, good)
         assert ask({"id": "7", "inputs": v2_inputs()[::-1], "outputs": [{"name": "score"}],
                     "parameters": {"other": 1, "sequence_id": 0}}) == (200, {**good, "id": "7"})
+        nulls = {"id": None, "parameters": None, "outputs": None, "extra": None,
+                 "inputs": [{**tensor, "parameters": None, "extra": None} for tensor in v2_inputs()]}
+        assert ask(nulls) == (200, good)
+        assert ask({**nulls, "parameters": {"timeout": None, "sequence_id": None, "other": None},
+                    "outputs": [{"name": "score", "parameters": None}]}) == (200, good)
+        for field in ("name", "datatype", "shape", "data"):
+            status, answer = ask({"inputs": [{**v2_inputs()[0], field: None}, *v2_inputs()[1:]]})
+            assert status == 400 and "has no" in answer["error"], (field, answer)
+        status, answer = ask({"inputs": None})
+        assert status == 400 and "'inputs' is missing" in answer["error"], answer
+        predicted = {"signature_name": None, "inputs": None, "instances": [SHOP_ROW]}
+        assert value(server.request("POST", "/v1/models/shop:predict", predicted)) == [score]
+        index = server.request("POST", "/v2/repository/index", {"ready": None})
+        assert len(json.loads(index.text)) == 1
         nested = v2_inputs()
         nested[0]["data"] = [[1.5, 2.0]]
         assert ask({"inputs": nested}) == (200, good)

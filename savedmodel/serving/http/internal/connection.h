@@ -33,15 +33,16 @@ struct Connection {
   // event.
   std::atomic<bool> handed_over = false;
   std::atomic<Phase> phase = Phase::kIdle;
-  RequestDeadline deadline;           // of the phase
-  std::atomic<int64_t> progress = 0;  // bytes read or written in this phase
-  std::atomic<bool> expired = false;  // the deadline has passed
-  int64_t progress_before = 0;        // at the last check; used by tick() only
-  bool over_limit = false;            // accepted beyond max_connections
+  RequestDeadline deadline;                  // of the phase
+  std::atomic<int64_t> progress = 0;         // bytes read or written in this phase
+  std::atomic<bool> expired = false;         // the deadline has passed
+  std::atomic<int64_t> progress_before = 0;  // at the last check
+  bool over_limit = false;                   // accepted beyond max_connections
   bool close_after_write = false, linger = false;
   RequestParser parser;
-  std::string in;   // bytes of the request that are not complete
-  std::string out;  // bytes of the response that are not written
+  std::string in;        // bytes of the request that are not complete
+  int64_t buffered = 0;  // bytes of requests, as counted by the driver
+  std::string out;       // bytes of the response that are not written
   size_t out_at = 0;
   int64_t ready_ns = 0;                // when the request was complete
   std::shared_ptr<const void> pinned;  // what the request depends on

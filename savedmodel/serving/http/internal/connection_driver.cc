@@ -27,6 +27,8 @@ constexpr int64_t kLeastBytesPerSecond = 1024;
 constexpr int kRequestTimeout = 408, kTooManyRequests = 429;
 constexpr int kUnavailable = 503, kGatewayTimeout = 504;
 constexpr const char* kTooManyConnections = "too many connections";
+constexpr const char* kTooManyBytes =
+    "the server holds too many bytes of unfinished requests; try again later";
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -91,12 +93,14 @@ void ConnectionDriver::add(int fd) {
 }
 
 void ConnectionDriver::close(Connection* c) {
+  buffered_.fetch_sub(c->buffered, std::memory_order_relaxed);
   connections_.close(c);
   metrics_.connections = connections_.size();
 }
 
 void ConnectionDriver::set_phase(Connection* c, Phase phase, int64_t deadline) const {
   c->progress.store(0, std::memory_order_relaxed);
+  c->progress_before.store(0, std::memory_order_relaxed);
   // A request begins when it is queued; the thread of time-outs may answer it from then on.
   if (phase == Phase::kQueued) {
     c->deadline.begin(deadline);
@@ -118,7 +122,7 @@ void ConnectionDriver::arm(Connection* c, uint32_t events) const {
 void ConnectionDriver::arm_reading(Connection* c, std::string_view bytes) {
   if (bytes.empty()) {
     if (draining_) return close(c);
-    c->in = std::string();  // an idle connection holds no memory
+    keep(c, {});  // an idle connection holds no memory
     set_phase(c, Phase::kIdle, idle_deadline());
   } else {
     keep(c, bytes);
@@ -198,6 +202,14 @@ void ConnectionDriver::step(Connection* c, bool has_slot, Scratch& scratch, Work
 bool ConnectionDriver::read_more(Connection* c, std::string_view& bytes, Scratch& scratch) {
   keep(c, bytes);
   if (!c->in.empty()) c->parser.drop_read_chunks(c->in);
+  count_buffered(c);
+  if (exceeds_memory(c)) {
+    metrics_.rejected_memory.add();
+    count_refused(c, c->in, kUnavailable);
+    c->linger = true;
+    fail_and_close(c, kUnavailable, kTooManyBytes, scratch);
+    return false;
+  }
   const ssize_t size = recv(c->fd, scratch.input.data(), scratch.input.size(), 0);
   if (size > 0) {
     c->progress.fetch_add(size, std::memory_order_relaxed);
@@ -237,11 +249,27 @@ void ConnectionDriver::count_refused(Connection* c, std::string_view bytes, int 
 // Stores the bytes of a connection that another thread, or a later call, continues with.
 void ConnectionDriver::keep(Connection* c, std::string_view bytes) {
   const char* const begin = c->in.data();
-  if (!bytes.empty() && bytes.data() >= begin && bytes.data() < begin + c->in.size()) {
+  const bool inside = bytes.data() >= begin && bytes.data() < begin + c->in.size();
+  const bool is_small = bytes.size() < c->in.capacity() / 4;
+  if (!bytes.empty() && inside && !is_small) {
     c->in.erase(0, c->in.size() - bytes.size());
   } else {
-    c->in = std::string(bytes);
+    std::string(bytes).swap(c->in);  // an assignment would keep the memory
   }
+  count_buffered(c);
+}
+
+// Updates what a connection holds of requests. Call it before another thread may own it.
+void ConnectionDriver::count_buffered(Connection* c) {
+  const auto held = static_cast<int64_t>(c->in.size() + c->parser.held_bytes());
+  buffered_.fetch_add(held - c->buffered, std::memory_order_relaxed);
+  c->buffered = held;
+}
+
+// A request that is the only one goes on: its size is limited by itself.
+bool ConnectionDriver::exceeds_memory(const Connection* c) const {
+  const int64_t all = buffered_.load(std::memory_order_relaxed);
+  return c->buffered > 0 && all > options_.buffered_bytes && all > c->buffered;
 }
 
 // ---- answering
@@ -366,7 +394,7 @@ bool ConnectionDriver::respond(Connection* c, const HttpRequest& request, std::s
   c->linger = !bytes.empty();
   const bool sent = send(c, scratch.head, head_only ? "" : std::string_view(response.body), bytes);
   constexpr size_t kMostKept = 1 << 20;
-  if (response.body.capacity() > kMostKept) response.body = std::string();
+  if (response.body.capacity() > kMostKept) std::string().swap(response.body);
   return sent;
 }
 
@@ -415,7 +443,7 @@ bool ConnectionDriver::flush(Connection* c) {
     c->out_at += static_cast<size_t>(size);
     c->progress.fetch_add(size, std::memory_order_relaxed);
   }
-  c->out = std::string();
+  std::string().swap(c->out);
   return finish(c);
 }
 
@@ -433,7 +461,8 @@ bool ConnectionDriver::finish(Connection* c) {
 // Closing with unread bytes would reset the connection and lose the response.
 void ConnectionDriver::linger(Connection* c) {
   shutdown(c->fd, SHUT_WR);
-  c->in = std::string();
+  c->parser.reset();
+  keep(c, {});
   set_phase(c, Phase::kLingering, now_ns() + kLingerNanos);
   arm(c, EPOLLIN);
 }
@@ -451,9 +480,8 @@ std::string ConnectionDriver::timed_out_response() const {
 // A body or a response must go on at the least rate.
 void ConnectionDriver::check_progress(Connection& c, Phase phase, int64_t now) const {
   const int64_t progress = c.progress.load(std::memory_order_relaxed);
-  const int64_t before = progress < c.progress_before ? 0 : c.progress_before;
+  const int64_t before = c.progress_before.exchange(progress, std::memory_order_relaxed);
   const auto least = static_cast<int64_t>(kLeastBytesPerSecond * options_.read_timeout_seconds);
-  c.progress_before = progress;
   if (progress - before >= least) {
     c.deadline.set(now + read_timeout_ns());
     return;

@@ -69,7 +69,9 @@ class ConnectionDriver {
   bool respond(Connection* c, const HttpRequest& request, std::string_view& bytes,
                Scratch& scratch);
   void count_refused(Connection* c, std::string_view bytes, int status);
-  static void keep(Connection* c, std::string_view bytes);
+  void keep(Connection* c, std::string_view bytes);
+  void count_buffered(Connection* c);
+  bool exceeds_memory(const Connection* c) const;
   bool send(Connection* c, std::string_view head, std::string_view body, std::string_view rest);
   bool flush(Connection* c);
   bool finish(Connection* c);
@@ -87,6 +89,7 @@ class ConnectionDriver {
   ServerMetrics& metrics_;
   const int epoll_;
   std::atomic<bool> draining_ = false;
+  std::atomic<int64_t> buffered_ = 0;  // bytes of requests of all connections
   ConnectionList connections_;
   ComputeSlots slots_;
 };

@@ -25,15 +25,20 @@ void FolderScan::read() {
 
 bool watches_files(const VersionRecord& record) {
   const bool failed = record.status.state == VersionState::kEnd && record.status.code != Code::kOk;
-  return failed || (record.version != nullptr && !record.warned);
+  return failed || record.waiting || (record.version != nullptr && !record.warned);
 }
 
 void apply_scan(const FolderScan& scan, ModelRecord& model) {
   for (const std::string& warning : scan.warnings) log_warning(warning);
   if (!scan.folders) {
-    log_warning("model ", model.config.name, ": folder ", model.config.base_path,
-                " cannot be listed; nothing changes");
+    if (!std::exchange(model.unlisted, true)) {
+      log_warning("model ", model.config.name, ": folder ", model.config.base_path,
+                  " cannot be listed; nothing changes until it can");
+    }
     return;
+  }
+  if (std::exchange(model.unlisted, false)) {
+    log_info("model ", model.config.name, ": folder ", model.config.base_path, " can be listed");
   }
   for (auto& [_, record] : model.records) record.listed = false;
   for (const auto& [number, folder] : *scan.folders) {
@@ -49,6 +54,9 @@ void apply_scan(const FolderScan& scan, ModelRecord& model) {
       record.warned = true;
       log_warning("model ", model.config.name, " version ", number,
                   ": its files have changed; the server continues with what it has loaded");
+    } else if (record.waiting) {
+      record.next_try = {};
+      record.failures = 0;
     } else {
       record = {.status = {.number = number}, .folder = folder};
     }
@@ -73,6 +81,7 @@ void leave_base_path(ModelRecord& model) {
   }
   model.records.clear();
   model.missing.clear();
+  model.unlisted = false;
 }
 
 void forget_old(ModelRecord& model) {

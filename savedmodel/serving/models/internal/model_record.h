@@ -41,6 +41,7 @@ struct ModelRecord {
   std::map<int64_t, VersionHandle> previous;
   std::set<int64_t> missing;  // versions of the policy without a folder, as reported
   bool removed = false;       // not in the configuration any more
+  bool unlisted = false;      // the last scan could not list the base path
 };
 
 // What the folder of a model holds.
@@ -55,8 +56,8 @@ struct FolderScan {
   void read();
 };
 
-// True if a change of the version's files is of interest: a failed version is tried anew, and the
-// log warns once of an available one.
+// True if a change of the version's files is of interest: a version that has failed or waits for
+// its next try is tried anew, and the log warns once of an available one.
 bool watches_files(const VersionRecord& record);
 // Updates which versions have folders, and forgets failures of files that have changed.
 void apply_scan(const FolderScan& scan, ModelRecord& model);

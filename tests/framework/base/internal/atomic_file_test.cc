@@ -63,6 +63,20 @@ TEST(AtomicFileTest, RemovingAMissingFileIsNoError) {
   remove_file(folder / "a");
 }
 
+TEST(AtomicFileTest, FoldersAreExaminedAndCreated) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(path_exists(folder / "a/b"));
+  create_folder(folder / "a/b");
+  create_folder(folder / "a/b");
+  EXPECT_TRUE(path_exists(folder / "a/b"));
+  write_bytes(folder / "file", "");
+  EXPECT_THROW(create_folder(folder / "file"), IoError);
+  const std::string too_long = folder / std::string(300, 'x');
+  EXPECT_THROW(path_exists(too_long), IoError);
+  EXPECT_THROW(create_folder(too_long), IoError);
+  EXPECT_THROW(AtomicFile{too_long}, IoError);
+}
+
 TEST(SealTest, MatchesTheSealedFile) {
   const TemporaryFolder folder;
   for (const size_t size : {0U, 1U, 31U, 32U, 33U, 100000U}) {

@@ -46,6 +46,17 @@ TEST(InflateTest, DecompressesBothFormats) {
   }
 }
 
+// RFC 1952, 2.2: a gzip body may have several members. zlib's format has one.
+TEST(InflateTest, JoinsTheMembersOfGzip) {
+  const std::string first(70000, 'a'), second = "second";
+  const std::string body = compressed(first, true) + compressed("", true);
+  EXPECT_EQ(inflate_body(body + compressed(second, true), true, 1 << 20), first + second);
+  EXPECT_EQ(inflate_body(body, true, first.size()), first);
+  EXPECT_EQ(status_of(body + compressed(second, true), true, first.size() + 5), 413);
+  EXPECT_EQ(status_of(body + compressed(second, true).substr(0, 15), true, 1 << 20), 400);
+  EXPECT_EQ(status_of(compressed(first, false) + compressed(second, false), false, 1 << 20), 400);
+}
+
 // S-160
 TEST(InflateTest, StopsAtTheLimit) {
   const std::string bomb = compressed(std::string(10 << 20, ' '), true);

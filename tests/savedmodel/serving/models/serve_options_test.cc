@@ -30,7 +30,12 @@ TEST(ServeOptionsTest, ReadsBothForms) {
   EXPECT_EQ(parsed.options.model_name, "default");
   EXPECT_TRUE(parse_serve_options({"--nope", "--help"}).help);
   EXPECT_NE(refused({"--nope"}).find("--nope"), std::string::npos);
-  EXPECT_NE(refused({"--port=0", "--port=0"}).find("twice"), std::string::npos);
+  const ParsedServeOptions twice =
+      parse_serve_options({"--model_base_path=/a", "--log_requests", "--xla_gpu=1",
+                           "--model_base_path=/b", "--log_requests=false", "--xla_gpu=2"});
+  EXPECT_EQ(twice.options.model_base_path, "/b");
+  EXPECT_FALSE(twice.options.log_requests);
+  EXPECT_EQ(twice.warnings.size(), 1U);
   EXPECT_NE(refused({"--max_connections=0"}).find("--max_connections"), std::string::npos);
   EXPECT_NE(refused({"--idle_timeout_seconds=soon"}).find("soon"), std::string::npos);
   EXPECT_NE(refused({"--rest_api_port=65536"}).find("65535"), std::string::npos);

@@ -66,6 +66,9 @@ TEST(ServerConfigTest, ErrorsNameLineAndField) {
             std::string::npos);
   EXPECT_NE(refused_model("name: \"a\"").find("base_path"), std::string::npos);
   EXPECT_NE(refused("custom_model_config {}").find("custom_model_config"), std::string::npos);
+  for (const char* empty :
+       {"", "# models\n", "model_config_list {}", "model_config_list { # none\n}"})
+    EXPECT_NE(refused(empty).find("/etc/keel/models.config: no model"), std::string::npos) << empty;
   const std::string twice = "config { name: \"a\" base_path: \"b\" }";
   EXPECT_NE(refused("model_config_list {" + twice + twice + "}").find("twice"), std::string::npos);
 }
