@@ -59,9 +59,7 @@ void write_keras_archive(const Model& model, const std::string& path,
   std::map<std::string, std::string> assets;
   Config config = without_vocabularies(to_keras_archive(model), options.vocabulary_assets, assets);
   const Config compiled = model.get_compile_config();
-  if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
-    config.set("compile_config", to_compile_config(compiled));
-  }
+  if (is_worth_saving(compiled)) config.set("compile_config", to_compile_config(compiled));
   write_archive("save_model", path, about, config, weights, assets);
 }
 
@@ -143,7 +141,7 @@ std::vector<std::string> read_archive_weights(const std::string& path, const Mod
 
 namespace {
 
-constexpr const char* kSpaceModule = "keras.src.utils.feature_space";
+constexpr const char* kSpaceModule = "keras.src.layers.preprocessing.feature_space";
 
 // The preprocessor of a feature and the group of its weights.
 struct Preprocessor {

@@ -465,6 +465,48 @@ TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
   EXPECT_EQ(config["optimizer_config"]["class_name"].string(), "SGD");
 }
 
+TEST(KerasH5Test, AllNamesOfLossesAreThoseOfKerasFunctionsOrObjects) {
+  const std::pair<const char*, const char*> names[] = {
+      {"MSE", "mean_squared_error"},
+      {"Huber", "huber"},
+      {"logcosh", "log_cosh"},
+      {"kld", "kl_divergence"},
+      {"BinaryCrossentropy", "binary_crossentropy"}};
+  const Config sgd = parse_json(R"({"class_name": "SGD", "config": {}})");
+  for (const auto& [name, function] : names) {
+    const Config stored = to_training_config(Config::dict({{"optimizer", sgd}, {"loss", name}}));
+    EXPECT_EQ(stored["loss"].string(), function);
+  }
+  const Config of_keras_rs =
+      to_training_config(Config::dict({{"optimizer", sgd}, {"loss", "PairwiseHingeLoss"}}));
+  EXPECT_EQ(of_keras_rs["loss"]["class_name"].string(), "keras_rs>PairwiseHingeLoss");
+}
+
+// Keras looks up the functions of metrics by their module.
+TEST(KerasH5Test, FunctionsOfMetricsHaveModules) {
+  const Config compiled = parse_json(R"({
+    "optimizer": {"class_name": "SGD", "config": {}}, "loss": "mse", "metrics": [
+    {"class_name": "NDCG", "config": {"gain_fn": "Mine>gain"}},
+    {"class_name": "MeanMetricWrapper", "config": {"fn": "mse"}},
+    {"class_name": "MeanMetricWrapper",
+     "config": {"fn": {"class_name": "PairwiseHingeLoss", "config": {}}}}]})");
+  for (const Config& stored : {to_training_config(compiled), to_compile_config(compiled)}) {
+    const Config::List& metrics = stored["metrics"].items();
+    const Config& gain = metrics[0]["config"]["gain_fn"];
+    EXPECT_EQ(gain["module"].string(), "builtins");
+    EXPECT_EQ(gain["class_name"].string(), "function");
+    EXPECT_EQ(gain["config"].string(), "Mine>gain");
+    const Config& function = metrics[1]["config"]["fn"];
+    EXPECT_EQ(function["module"].string(), "builtins");
+    EXPECT_EQ(function["config"].string(), "mean_squared_error");
+    const Config& loss = metrics[2]["config"]["fn"];
+    EXPECT_EQ(loss["module"].string(), "keras_rs.losses");
+    EXPECT_EQ(loss["registered_name"].string(), "keras_rs>PairwiseHingeLoss");
+    const Config read = from_training_config(stored);
+    EXPECT_EQ(metrics::deserialize(read["metrics"].items()[2])->class_name(), "MeanMetricWrapper");
+  }
+}
+
 TEST(KerasH5Test, TheDecayOfKeras2OptimizersIsIgnoredWithAWarning) {
   const auto optimizer_of = [](const std::string& class_name, const Config& decay) {
     const Config config = Config::dict({{"learning_rate", 0.5}, {"decay", decay}});
