@@ -240,6 +240,7 @@ void write_feature_space_archive(const FeatureSpaceLayer& space, const std::stri
   add("/vars", space.name());
   for (Preprocessor& each : preprocessors(space, config["config"]["features"])) {
     add(each.vars, each.layer->name());
+    add_idf_weights(*each.layer, each.vars.substr(0, each.vars.rfind('/')), contents);
     for (size_t i = 0; i < each.weights.size(); ++i) {
       contents.datasets.push_back(
           {.path = absl::StrCat(each.vars, "/", i), .get = std::move(each.weights[i].get)});

@@ -34,6 +34,13 @@ void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& 
 
 }  // namespace
 
+void add_idf_weights(const Layer& layer, const std::string& group, Hdf5Contents& out) {
+  add_idf_weights<StringLookupLayer>(layer, group + "/vars", out);
+  add_idf_weights<IntegerLookupLayer>(layer, group + "/vars", out);
+  // Keras stores these in the group of the StringLookup inside the layer.
+  add_idf_weights<TextVectorizationLayer>(layer, group + "/_lookup_layer/vars", out);
+}
+
 Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_count) {
   require_no_replica("save_weights");
   require_built("save_weights", model);
@@ -45,11 +52,7 @@ Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_coun
   for (WeightGroup& group : weight_groups(model)) {
     const std::string vars = vars_of(group.path);
     add(vars, group.name);
-    add_idf_weights<StringLookupLayer>(*group.layer, vars, out);
-    add_idf_weights<IntegerLookupLayer>(*group.layer, vars, out);
-    // Keras stores these in the group of the StringLookup inside the layer.
-    const std::string inside = vars_of(group.path + "/_lookup_layer");
-    add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
+    add_idf_weights(*group.layer, group.path.empty() ? "" : "/" + group.path, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back(
           {.path = absl::StrCat(vars, "/", i), .get = std::move(group.weights[i].get)});

@@ -26,6 +26,7 @@
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
 #include "tests/support/errors.h"
@@ -416,6 +417,20 @@ TEST(KerasH5Test, ConfigsThatLegacyCannotExpressUseKeras3) {
   const Tensor batch = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 2}, {1, 4, 3});
   EXPECT_EQ(read_keras_h5(folder / "a.h5")(Tensors(batch)).tensor().to_vector<float>(),
             model(batch).to_vector<float>());
+}
+
+// Keras reads the layers of a Pipeline in the form of archives from both kinds of files.
+TEST(KerasH5Test, LayersOfAPipelineHaveModules) {
+  const Config model =
+      parse_json(R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
+    {"class_name": "InputLayer", "config": {"batch_input_shape": [null, 4, 4, 3],
+     "dtype": "float32", "name": "in"}},
+    {"class_name": "Pipeline", "config": {"name": "p", "layers": [
+      {"class_name": "Rescaling", "config": {"scale": 0.5, "name": "r"}}]}}]}})");
+  const LayerHandle<Layer> made = layers::deserialize(model);
+  const Config legacy = to_keras_legacy(dynamic_cast<const Model&>(*made));
+  const Config& pipeline = legacy["config"]["layers"].items().back();
+  EXPECT_EQ(pipeline["config"]["layers"].items()[0]["module"].string(), "keras.layers");
 }
 
 TEST(KerasH5Test, LossesAndMetricsOfKerasRsAreSavedWithTheirPackage) {
