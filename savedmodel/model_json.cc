@@ -12,7 +12,7 @@ namespace keel {
 std::string to_json(const Model& model) {
   Config config = to_keras_archive(model);
   const Config compiled = model.get_compile_config();
-  if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
+  if (is_worth_saving(compiled)) {
     config.set("compile_config", to_compile_config(compiled));
   }
   if (has_training(config))

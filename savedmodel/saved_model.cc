@@ -1,8 +1,11 @@
 #include <keel/savedmodel/saved_model.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <string_view>
 
 #include <keel/distribute/internal/run_collectively.h>
 #include <keel/framework/base/internal/atomic_file.h>
@@ -15,6 +18,7 @@
 #include <keel/savedmodel/keras/internal/legacy_weights.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 #include <keel/savedmodel/keras/internal/signature_files.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/model_json.h>
 
 namespace keel {
@@ -32,8 +36,35 @@ Format format_of(const char* caller, const std::string& path) {
                    path, "'");
 }
 
-Format whole_model_format(const char* caller, const std::string& path) {
-  const Format format = format_of(caller, path);
+bool begins_with_hdf5(const std::string& path) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, kSignature.size()> start = {};
+  return file.read(start.data(), start.size()) &&
+         std::string_view(start.data(), start.size()) == kSignature;
+}
+
+// Returns the format of a file that is read. Its first bytes are decisive: tf.keras before 2.12
+// wrote HDF5 under the name that the caller chose, such as "best.keras".
+Format stored_format(const char* caller, const std::string& path) {
+  if (begins_with_zip(path)) return Format::kArchive;
+  if (!begins_with_hdf5(path)) return format_of(caller, path);
+  return path.ends_with(".weights.h5") ? Format::kWeights : Format::kLegacy;
+}
+
+// Returns the format of a file of weights. The groups of an HDF5 file tell both layouts apart.
+Format stored_weights_format(const char* caller, const std::string& path) {
+  const Format format = stored_format(caller, path);
+  if (format == Format::kArchive || !begins_with_hdf5(path)) return format;
+  const Hdf5File file(path);
+  const bool legacy = file.has_attribute("/", "layer_names") ||
+                      file.has_attribute("/", "layer_names0") || file.has("/model_weights");
+  if (legacy) return Format::kLegacy;
+  const bool current = file.has("/layers") || file.has("/vars");
+  return current ? Format::kWeights : format;
+}
+
+Format whole_model_format(const char* caller, const std::string& path, Format format) {
   if (format == Format::kWeights) {
     throw ValueError(caller, ": a '.weights.h5' file holds only weights, received '", path,
                      "'; use '.keras', or call save_weights and load_weights");
@@ -51,7 +82,7 @@ void check_overwrite(const char* caller, const std::string& path, bool overwrite
 
 // Returns the format of a whole model after checking the path and the options.
 Format checked_format(const std::string& path, const SaveOptions& options) {
-  const Format format = whole_model_format("save_model", path);
+  const Format format = whole_model_format("save_model", path, format_of("save_model", path));
   if (options.table_dtype != "float32" && options.table_dtype != "int8") {
     throw ValueError("save_model: table_dtype must be float32 or int8, received '",
                      options.table_dtype, "'");
@@ -142,7 +173,8 @@ void save_model(const Model& model, const std::string& path, const SaveOptions& 
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
   const saving::CustomObjectScope scope(options.custom_objects);
-  if (whole_model_format("load_model", path) == Format::kArchive) {
+  const Format format = whole_model_format("load_model", path, stored_format("load_model", path));
+  if (format == Format::kArchive) {
     return read_keras_archive(path, {.compile = options.compile,
                                      .safe_mode = options.safe_mode,
                                      .mapped_tables = options.mapped_tables});
@@ -162,7 +194,7 @@ void save_feature_space(const FeatureSpaceLayer& space, const std::string& path,
 }
 
 utils::FeatureSpace load_feature_space(const std::string& path) {
-  if (!path.ends_with(".keras")) {
+  if (!path.ends_with(".keras") && !begins_with_zip(path)) {
     throw ValueError("load_feature_space: the file's name must end in '.keras', received '", path,
                      "'");
   }
@@ -189,7 +221,7 @@ void save_weights(const Model& model, const std::string& path, const SaveWeights
 
 std::vector<std::string> load_weights(const Model& model, const std::string& path,
                                       const LoadWeightsOptions& options) {
-  const Format format = format_of("load_weights", path);
+  const Format format = stored_weights_format("load_weights", path);
   require_no_replica("load_weights");
   require_built("load_weights", model);
   if (format != Format::kLegacy) {

@@ -48,7 +48,8 @@ std::vector<Tensor> MultiHeadAttentionLayer::compute_mask(const Tensors& inputs,
 std::vector<std::string> MultiHeadAttentionLayer::sublayer_attributes() const {
   std::vector<std::string> out;
   if (query_) out = {"query_dense", "key_dense", "value_dense", "output_dense"};
-  if (gate_) out.insert(out.begin() + 2, "gate_dense");
+  // Unlike the others, Keras's gate has no public attribute.
+  if (gate_) out.insert(out.begin() + 2, "_gate_dense");
   if (dropout_) out.emplace_back();
   return out;
 }

@@ -42,7 +42,8 @@ struct ProjectionOptions {
 //
 // enable_lora() freezes the kernel and adds the product of two trainable matrices to it (Hu et al.
 // 2021): kernel + lora_alpha / lora_rank * lora_kernel_a . lora_kernel_b. Model files and
-// checkpoints hold the sum as the kernel, as Keras's do. Reading one sets lora_kernel_b to 0.
+// checkpoints hold the sum as the kernel, as Keras's do; only .h5 files hold the matrices. Reading
+// one sets lora_kernel_b to 0, and reading a .keras or .weights.h5 file also lora_kernel_a.
 class ProjectionLayer : public TensorLayer {
  public:
   const Variable& kernel() const { return kernel_; }       // empty until built; codes if quantized

@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include <keel/framework/base/internal/text.h>
@@ -10,16 +9,11 @@
 #include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel::tool {
 namespace {
-
-bool begins_with_zip(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char start[2] = {};
-  return file.read(start, sizeof start) && start[0] == 'P' && start[1] == 'K';
-}
 
 bool has_list(const Hdf5File& file, const char* name) {
   return file.has_attribute("/", name) || file.has_attribute("/", std::string(name) + "0");
@@ -161,10 +155,9 @@ LoadedModel load_whole_model(const std::string& caller, const std::string& path)
   }
   try {
     return {.model = load_model(path)};
-  } catch (const IoError&) {
-    throw;
   } catch (const Error& error) {
-    // If the error is not in the training configuration, this throws again.
+    // If the error is neither in the training configuration nor in the state of the optimizer, this
+    // throws again.
     return {.model = load_model(path, {.compile = false}), .not_compiled = error.what()};
   }
 }

@@ -112,6 +112,32 @@ TEST(SavedModelTest, TheSuffixChoosesTheFormat) {
   EXPECT_THROW(save_model(small_model(), folder / "none/a.h5"), IoError);
 }
 
+// tf.keras before 2.12 wrote HDF5 under any name.
+TEST(SavedModelTest, TheFirstBytesTellTheFormatOfAFile) {
+  const TemporaryFolder folder;
+  const Functional model = small_model();
+  save_model(model, folder / "a.h5");
+  save_model(model, folder / "a.keras");
+  std::filesystem::rename(folder / "a.h5", folder / "legacy.keras");
+  std::filesystem::rename(folder / "a.keras", folder / "archive.h5");
+  for (const char* name : {"legacy.keras", "archive.h5"}) {
+    EXPECT_EQ(to_json(load_model(folder / name)->get_config()), to_json(model->get_config()));
+  }
+}
+
+TEST(SavedModelTest, ALossWithoutAnOptimizerIsKept) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.keras", "a.h5"}) {
+    const Functional model = small_model();
+    model->compile_from_config(Config::dict({{"loss", "mse"}}));
+    save_model(model, folder / name);
+    const ModelHandle same = load_model(folder / name);
+    EXPECT_TRUE(same->get_compile_config()["optimizer"].is_null()) << name;
+    const std::string loss = same->get_compile_config()["loss"].string();
+    EXPECT_EQ(loss, name == std::string("a.keras") ? "mse" : "mean_squared_error");
+  }
+}
+
 TEST(SavedModelTest, SavingInAReplicaIsAnError) {
   const TemporaryFolder folder;
   TPUStrategy strategy({.num_cores = 2});

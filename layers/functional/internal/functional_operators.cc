@@ -158,6 +158,13 @@ bool has_separate_arguments(const Config& entry) {
   return arguments != nullptr && arguments->is_list() && arguments->items().size() > 1;
 }
 
+// Returns true for calls in the form of Keras 3, whose nodes have the key "args".
+bool has_keras_3_nodes(const Config& entry) {
+  const Config* const nodes = entry.find("inbound_nodes");
+  return nodes != nullptr && nodes->is_list() && !nodes->items().empty() &&
+         nodes->items()[0].is_dict() && nodes->items()[0].find("args") != nullptr;
+}
+
 bool is_catalog_operator(const Config& entry) {
   if (is_tensorflow_operator(entry["class_name"].string())) return true;
   const Config* const module = entry.find("module");
@@ -165,12 +172,17 @@ bool is_catalog_operator(const Config& entry) {
     return module->string().starts_with("keras.src.ops");
   const std::string& class_name = entry["class_name"].string();
   if (is_binary(class_name)) return has_separate_arguments(entry);
-  if (class_name != "NotEqual" && class_name != "Negative" &&
-      !activation_names().contains(class_name)) {
+  if (!activation_names().contains(class_name) &&
+      operator_function(to_snake_case(class_name)) == nullptr) {
     return false;
   }
   const std::vector<std::string> known = layer_registry().class_names();
-  return std::ranges::find(known, class_name) == known.end();
+  if (std::ranges::find(known, class_name) == known.end()) return true;
+  // Layers and operators share names such as Softmax; only layers have this key.
+  const Config* const config = entry.find("config");
+  return config != nullptr && config->is_dict() && config->find("name") != nullptr &&
+         config->find("trainable") == nullptr && entry.find("inbound_nodes") != nullptr &&
+         has_keras_3_nodes(entry);
 }
 
 // Returns the call of an operator of Keras 3, whose class is the function in camel case, or of
@@ -192,11 +204,18 @@ FunctionCall function_call(const std::string& class_name, const Config& config,
         std::ranges::find(function->parameters, key) != function->parameters.end();
     if (is_parameter || !of_all) out.arguments.set(key, value);
   }
+  const bool takes_list = function->parameters[0].starts_with('*');
+  Config::List all;
   for (const auto& [key, value] : arguments.entries()) {
     size_t i = function->parameters.size();
+    if (takes_list && !key.empty() && key.find_first_not_of("0123456789") == std::string::npos) {
+      all.push_back(value);
+      continue;
+    }
     std::from_chars(key.data(), key.data() + key.size(), i);
     out.arguments.set(i < function->parameters.size() ? function->parameters[i] : key, value);
   }
+  if (takes_list) out.arguments.set(function->parameters[0].substr(1), std::move(all));
   return out;
 }
 

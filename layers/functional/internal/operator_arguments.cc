@@ -103,6 +103,24 @@ bool OperatorArguments::flag(const char* name) const { return has(name) && at(na
 
 std::string OperatorArguments::text(const char* name) const { return at(name).string(); }
 
+std::string OperatorArguments::text(const char* name, const char* otherwise) const {
+  return has(name) ? text(name) : otherwise;
+}
+
+int OperatorArguments::int_or(const char* name, int otherwise) const {
+  return static_cast<int>(integer(name, otherwise));
+}
+
+std::optional<double> OperatorArguments::optional_number(const char* name) const {
+  return has(name) ? std::optional<double>(at(name).number()) : std::nullopt;
+}
+
+std::vector<int64_t> OperatorArguments::numbers(const char* name) const {
+  return is_list(name) ? integers(name) : std::vector<int64_t>{at(name).integer()};
+}
+
+Config OperatorArguments::value(const char* name) const { return has(name) ? at(name) : Config(); }
+
 std::vector<int64_t> OperatorArguments::integers(const char* name) const {
   std::vector<int64_t> out;
   for (const Config& item : at(name).items()) out.push_back(item.is_null() ? -1 : item.integer());

@@ -35,6 +35,13 @@ class OperatorArguments {
   double number(const char* name, double otherwise) const;
   bool flag(const char* name) const;  // missing: false
   std::string text(const char* name) const;
+  std::string text(const char* name, const char* otherwise) const;
+  int int_or(const char* name, int otherwise) const;
+  std::optional<double> optional_number(const char* name) const;
+  std::vector<int64_t> numbers(const char* name) const;  // of a list or of one number
+  // Returns the argument as it is, null if it is missing.
+  Config value(const char* name) const;
+  const Config& values() const { return values_; }
   std::vector<int64_t> integers(const char* name) const;
   DType dtype(const char* name = "dtype") const;
   std::optional<DType> optional_dtype(const char* name = "dtype") const;

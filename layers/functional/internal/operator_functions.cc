@@ -15,6 +15,7 @@
 #include <keel/autodiff/keras_ops/reductions.h>
 #include <keel/autodiff/keras_ops/shapes.h>
 #include <keel/autodiff/keras_ops/sorting.h>
+#include <keel/layers/functional/internal/operator_tables.h>
 #include <keel/layers/keras_ops/nn.h>
 
 namespace keel {
@@ -22,16 +23,13 @@ namespace {
 
 namespace K = keras_ops;
 using Given = OperatorArguments;
-using Table = std::map<std::string, OperatorFunction>;
+using Table = OperatorTable;
 
 std::vector<std::string> words(const std::string& text) {
   return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
-void add(Table& table, const char* name, const char* parameters,
-         std::function<Tensors(const Given&)> compute) {
-  table.emplace(name, OperatorFunction{words(parameters), std::move(compute)});
-}
+const auto add = add_operator;
 
 void add_unary(Table& table) {
   using Unary = Tensor (*)(const Tensor&);
@@ -441,6 +439,19 @@ bool has_parameters(const std::string& function, const std::vector<std::string>&
 
 }  // namespace
 
+void add_operator(OperatorTable& table, const char* name, const char* parameters,
+                  std::function<Tensors(const OperatorArguments&)> compute) {
+  table.emplace(name, OperatorFunction{words(parameters), std::move(compute)});
+}
+
+std::optional<Tensor> optional_tensor(const OperatorArguments& arguments, const char* name) {
+  return arguments.has(name) ? std::optional(arguments.tensor(name)) : std::nullopt;
+}
+
+Tensors list_of(const std::vector<Tensor>& results) {
+  return Tensors::list(Tensors::Items(results.begin(), results.end()));
+}
+
 const OperatorFunction* operator_function(const std::string& name) {
   static const Table kTable = [] {
     Table table;
@@ -450,6 +461,9 @@ const OperatorFunction* operator_function(const std::string& name) {
     add_along_axis(table);
     add_shapes(table);
     add_others(table);
+    add_math_operators(table);
+    add_array_operators(table);
+    add_nn_operators(table);
     return table;
   }();
   const auto it = kTable.find(name);
@@ -458,7 +472,10 @@ const OperatorFunction* operator_function(const std::string& name) {
 
 std::string unknown_argument(const OperatorFunction& function, const Config& arguments) {
   for (const auto& [key, value] : arguments.entries()) {
-    const bool known = std::ranges::find(function.parameters, key) != function.parameters.end();
+    const auto is_known = [&key = key](const std::string& parameter) {
+      return parameter == key || parameter == "*" + key || parameter == "**";
+    };
+    const bool known = std::ranges::any_of(function.parameters, is_known);
     if (!known && !value.is_null()) return key;
   }
   return "";

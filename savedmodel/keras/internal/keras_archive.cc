@@ -59,9 +59,7 @@ void write_keras_archive(const Model& model, const std::string& path,
   std::map<std::string, std::string> assets;
   Config config = without_vocabularies(to_keras_archive(model), options.vocabulary_assets, assets);
   const Config compiled = model.get_compile_config();
-  if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
-    config.set("compile_config", to_compile_config(compiled));
-  }
+  if (is_worth_saving(compiled)) config.set("compile_config", to_compile_config(compiled));
   write_archive("save_model", path, about, config, weights, assets);
 }
 
@@ -144,7 +142,7 @@ std::vector<std::string> read_archive_weights(const std::string& path, const Mod
 
 namespace {
 
-constexpr const char* kSpaceModule = "keras.src.utils.feature_space";
+constexpr const char* kSpaceModule = "keras.src.layers.preprocessing.feature_space";
 
 // The preprocessor of a feature and the group of its weights.
 struct Preprocessor {
@@ -243,6 +241,7 @@ void write_feature_space_archive(const FeatureSpaceLayer& space, const std::stri
   add("/vars", space.name());
   for (Preprocessor& each : preprocessors(space, config["config"]["features"])) {
     add(each.vars, each.layer->name());
+    add_idf_weights(*each.layer, each.vars.substr(0, each.vars.rfind('/')), contents);
     for (size_t i = 0; i < each.weights.size(); ++i) {
       contents.datasets.push_back(
           {.path = absl::StrCat(each.vars, "/", i), .get = std::move(each.weights[i].get)});

@@ -1,12 +1,12 @@
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <charconv>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/metric.h>
 #include <keel/optimizers/internal/registry.h>
@@ -40,22 +40,46 @@ Config map_objects(const Config& config, const Fn& fn) {
   return out;
 }
 
-Config full_loss_name(const Config& loss) {
-  static const std::map<std::string, std::string> kFull = {
-      {"mse", "mean_squared_error"},
-      {"mae", "mean_absolute_error"},
-      {"mape", "mean_absolute_percentage_error"},
-      {"msle", "mean_squared_logarithmic_error"},
-      {"bce", "binary_crossentropy"},
-      {"kld", "kl_divergence"},
-      {"kullback_leibler_divergence", "kl_divergence"},
-      {"logcosh", "log_cosh"},
-      {"huber_loss", "huber"},
-      {"cosine_proximity", "cosine_similarity"},
-  };
+// Returns the loss for a name, in the form of legacy files. Keras looks up names of its functions
+// there, and needs an object for a class of keras_rs.
+Config legacy_loss(const Config& loss) {
   if (!loss.is_string()) return loss;
-  const auto it = kFull.find(absl::AsciiStrToLower(loss.string()));
-  return it == kFull.end() ? loss : Config(it->second);
+  const Config object = losses::serialize(*losses::get(loss.string()));
+  const std::string& class_name = object["class_name"].string();
+  const std::string& package = loss_registry().traits(class_name).package;
+  return package.empty() || package == "keras" ? Config(to_snake_case(class_name)) : object;
+}
+
+// Returns the function with a name in the form in which Keras stores functions.
+Config function_object(const Config& name) {
+  return Config::dict({{"module", "builtins"},
+                       {"class_name", "function"},
+                       {"config", name},
+                       {"registered_name", "function"}});
+}
+
+// Returns a function of a metric as Keras reads it: a function by name, or a loss.
+Config function_of_metric(const Config& function) {
+  if (function.is_string()) return function_object(function);
+  if (!is_object(function)) return function;
+  const std::string& class_name = function["class_name"].string();
+  if (class_name == "function") return function_object(function["config"]);
+  return to_keras_object(loss_registry().traits(class_name), "losses", class_name,
+                         function["config"]);
+}
+
+// Returns a metric with its functions as Keras reads them.
+Config with_functions(const Config& metric) {
+  if (!is_object(metric) || !metric["config"].is_dict()) return metric;
+  Config config = metric["config"], out = metric;
+  for (const char* key : {"fn", "gain_fn", "rank_discount_fn"}) {
+    const Config* const function = config.find(key);
+    if (function == nullptr) continue;
+    const bool is_loss = key == std::string("fn") && function->is_string();
+    config.set(key, function_of_metric(is_loss ? legacy_loss(*function) : Config(*function)));
+  }
+  out.set("config", std::move(config));
+  return out;
 }
 
 // Returns a loss or metric with the class name that legacy files use.
@@ -178,29 +202,32 @@ Config one_list(const Config& metrics) {
 
 Config to_training_config(const Config& compiled) {
   const auto loss_of = [](const Config& loss) {
-    return with_package(full_loss_name(with_exchanged_weights(loss)),
-                        traits_in(loss_registry(), loss));
+    const Config named = legacy_loss(with_exchanged_weights(loss));
+    return with_package(named, traits_in(loss_registry(), named));
   };
   const auto metric_of = [](const Config& metric) {
-    return with_package(metric, traits_in(metric_registry(), metric));
+    return with_package(with_functions(metric), traits_in(metric_registry(), metric));
   };
   const auto metrics = [&](const char* key) {
     return map_objects(value_of(compiled, key), metric_of);
   };
-  return Config::dict({{"loss", map_objects(value_of(compiled, "loss"), loss_of)},
-                       {"metrics", metrics("metrics")},
-                       {"weighted_metrics", metrics("weighted_metrics")},
-                       {"loss_weights", value_of(compiled, "loss_weights")},
-                       {"optimizer_config", class_and_config(compiled["optimizer"])}});
+  return Config::dict(
+      {{"loss", map_objects(value_of(compiled, "loss"), loss_of)},
+       {"metrics", metrics("metrics")},
+       {"weighted_metrics", metrics("weighted_metrics")},
+       {"loss_weights", value_of(compiled, "loss_weights")},
+       {"optimizer_config",
+        compiled["optimizer"].is_null() ? Config() : class_and_config(compiled["optimizer"])}});
 }
 
 Config to_compile_config(const Config& compiled) {
   const auto objects = [&](const char* key, const auto& registry, const char* kind) {
     return map_objects(value_of(compiled, key), [&](const Config& object) {
-      return with_module(with_exchanged_weights(object), traits_in(registry, object), kind);
+      return with_module(with_functions(with_exchanged_weights(object)),
+                         traits_in(registry, object), kind);
     });
   };
-  return Config::dict(
+  Config out = Config::dict(
       {{"optimizer", objects("optimizer", optimizers::optimizer_registry(), "optimizers")},
        {"loss", objects("loss", loss_registry(), "losses")},
        {"loss_weights", value_of(compiled, "loss_weights")},
@@ -209,6 +236,12 @@ Config to_compile_config(const Config& compiled) {
        {"run_eagerly", false},
        {"steps_per_execution", 1},
        {"jit_compile", false}});
+  if (out["optimizer"].is_null()) out.erase("optimizer");  // then Keras uses its default
+  return out;
+}
+
+bool is_worth_saving(const Config& compiled) {
+  return !compiled.is_null() && !(compiled["optimizer"].is_null() && compiled["loss"].is_null());
 }
 
 Config from_training_config(const Config& stored, const std::string& keras_version) {

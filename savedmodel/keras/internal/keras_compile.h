@@ -15,6 +15,9 @@ Config to_training_config(const Config& compiled);
 // Returns the compile_config of .keras archives.
 Config to_compile_config(const Config& compiled);
 
+// Returns true for a configuration with an optimizer or a loss.
+bool is_worth_saving(const Config& compiled);
+
 // Converts either form, as Keras 2 and 3 write it, to `compiled`. Returns null if it contains
 // neither an optimizer nor a loss. Like Keras 3, drops the `decay` of a Keras 2 optimizer and
 // prints a warning to stderr. `keras_version` is that of the file, or empty if unknown, which

@@ -38,7 +38,7 @@ void write_keras_h5(const Model& model, const std::string& path,
   require_built("save_model", model);
   const Config config = to_keras_legacy(model);
   const Config compiled = model.get_compile_config();
-  const bool trains = !compiled.is_null() && !compiled["optimizer"].is_null();
+  const bool trains = is_worth_saving(compiled);
 
   using Charset = Hdf5Writer::Charset;
   Hdf5Contents contents;
@@ -53,7 +53,8 @@ void write_keras_h5(const Model& model, const std::string& path,
   }
   add_signatures(options.signatures, contents);
   add_legacy_weights(model, kWeights, contents, options.min_count);
-  if (trains && options.optimizer_weights) add_optimizer_weights(model, contents);
+  if (model.optimizer() != nullptr && trains && options.optimizer_weights)
+    add_optimizer_weights(model, contents);
   write_hdf5("save_model", path, contents);
 }
 
@@ -71,7 +72,7 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
   if (!compiled) return;
   if (!keras_version_of(file).starts_with("1.")) return read_optimizer_weights(file, model);
   // Keras 1 did not name the slots: "Variable_12:0" or "param_3".
-  if (!file.has(kOptimizerWeights)) return;
+  if (!file.has(kOptimizerWeights) || model.optimizer() == nullptr) return;
   leave_optimizer_out(absl::StrCat(file.path(), ", ", kOptimizerWeights),
                       optimizer_state(model).size(),
                       file.string_list(kOptimizerWeights, "weight_names").size());

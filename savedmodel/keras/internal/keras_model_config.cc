@@ -4,6 +4,7 @@
 #include <absl/strings/str_cat.h>
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <keel/framework/base/internal/unpack_limit.h>
 #include <keel/layers/internal/shared_layers.h>
@@ -121,7 +122,9 @@ class Plain {
     if (!config.is_dict()) return config;
     if (const Config* const tag = config.find("class_name"); tag != nullptr && tag->is_string()) {
       if (tag->string().starts_with("__")) return untagged(tag->string(), config);
-      if (tag->string() == "Lambda") return plain_lambda(config);
+      if (tag->string() == "Lambda")
+        return plain_layer(config, {"function", "mask", "output_shape"});
+      if (tag->string() == "Operator") return plain_layer(config, {"arguments"});
     }
     if (const Config* const array = numpy_array_of_keras2(config)) return *array;
     return plain_dict(config);
@@ -161,15 +164,15 @@ class Plain {
     return object;
   }
 
-  // Converts a Lambda, except for its functions, which the layer looks up by name. Their Python
-  // code is never run.
-  Config plain_lambda(const Config& layer) const {
+  // Converts a layer except for values that the layer reads itself: the functions of a Lambda,
+  // which it looks up by name so that their Python code is never run, and the arguments of an
+  // Operator.
+  Config plain_layer(const Config& layer, const std::set<std::string>& unchanged) const {
     const Config* const own = layer.find("config");
     if (own == nullptr || !own->is_dict()) return plain_dict(layer);
     Config values = Config::dict();
     for (const auto& [key, value] : own->entries()) {
-      const bool function = key == "function" || key == "mask" || key == "output_shape";
-      values.set(key, function ? value : (*this)(value));
+      values.set(key, unchanged.contains(key) ? value : (*this)(value));
     }
     Config out = layer;
     out.erase("config");
@@ -265,10 +268,18 @@ Config legacy_layer_of_sequential(const Config& layer) {
   return out;
 }
 
+Config sublayers_in_archive_form(const Config& value) {
+  if (!value.is_list()) return is_layer(value) ? layer_object(value) : value;
+  Config::List out;
+  for (const Config& item : value.items()) out.push_back(sublayers_in_archive_form(item));
+  return out;
+}
+
 Config legacy_values(const std::string& class_name, const Config& config) {
   Config out = Config::dict();
   for (const auto& [key, value] : config.entries()) {
-    if (key == "layers" && value.is_list()) {
+    const bool is_model = class_name == "Functional" || class_name == "Sequential";
+    if (is_model && key == "layers" && value.is_list()) {
       Config::List layers;
       for (const Config& layer : value.items()) {
         layers.push_back(class_name == "Sequential" ? legacy_layer_of_sequential(layer)
@@ -277,7 +288,7 @@ Config legacy_values(const std::string& class_name, const Config& config) {
       out.set(key, std::move(layers));
     } else {
       // Keras reads sublayers in the form of archives from both kinds of files.
-      out.set(key, is_layer(value) ? layer_object(value) : value);
+      out.set(key, sublayers_in_archive_form(value));
     }
   }
   return out;

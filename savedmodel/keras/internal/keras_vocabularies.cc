@@ -1,6 +1,7 @@
 #include <keel/savedmodel/keras/internal/keras_vocabularies.h>
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -193,7 +194,7 @@ class VocabularyWriter {
   Config without_vocabulary(Config config, const std::string& group) const {
     const Config* const name = find(config, "name");
     if (name == nullptr || !name->is_string() || !layers_.contains(name->string())) return config;
-    std::string text;
+    std::vector<std::string> lines;
     for (const Config& word : config["vocabulary"].items()) {
       const std::string line = word.is_string() ? word.string() : std::to_string(word.integer());
       if (line.find_first_of("\r\n") != std::string::npos) {
@@ -201,8 +202,10 @@ class VocabularyWriter {
                          "' has a string id with a line break, which a '.keras' file cannot hold; "
                          "save a '.h5' file");
       }
-      text += line + "\n";
+      lines.push_back(line);
     }
+    // Keras before 3.13 reads a line break at the end as one more word.
+    std::string text = absl::StrJoin(lines, "\n");
     assets_.emplace(absl::StrCat("assets/", group, "vocabulary.txt"), std::move(text));
     config.set("vocabulary", Config());
     return config;

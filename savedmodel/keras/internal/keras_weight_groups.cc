@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include <keel/layers/core/projection.h>
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/layer_types.h>
 
@@ -71,7 +72,10 @@ class Walk {
     if (const auto* shared = dynamic_cast<const SharedWeights*>(&layer)) {
       prepend_shared(layer, shared->shared_weights(), weights);
     }
-    std::ranges::stable_partition(weights, &StateEntry::trainable);
+    // A quantized or adapted kernel is frozen, but comes before the bias.
+    if (dynamic_cast<const ProjectionLayer*>(&layer) == nullptr) {
+      std::ranges::stable_partition(weights, &StateEntry::trainable);
+    }
     groups_.push_back({.path = path,
                        .name = layer.name(),
                        .weights = std::move(weights),

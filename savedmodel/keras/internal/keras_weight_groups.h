@@ -13,7 +13,7 @@ namespace keel {
 struct WeightGroup {
   std::string path;  // from the root: "layers/functional/layers/dense_1"; empty for the model
   std::string name;  // name of the layer, the group's attribute
-  std::vector<StateEntry> weights;  // without those of sublayers; trainable first, then the others
+  std::vector<StateEntry> weights;  // without those of sublayers, in the order of Keras
   const Layer* layer = nullptr;
   // For weights that Keras stores in a layer inside the layer (WeightAttributes): the path of the
   // layer, in whose group earlier releases stored them, and their positions there.

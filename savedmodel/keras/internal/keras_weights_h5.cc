@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include <keel/layers/core/projection.h>
 #include <keel/layers/preprocessing/lookup.h>
 #include <keel/layers/preprocessing/text_vectorization.h>
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
@@ -33,6 +34,13 @@ void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& 
 
 }  // namespace
 
+void add_idf_weights(const Layer& layer, const std::string& group, Hdf5Contents& out) {
+  add_idf_weights<StringLookupLayer>(layer, group + "/vars", out);
+  add_idf_weights<IntegerLookupLayer>(layer, group + "/vars", out);
+  // Keras stores these in the group of the StringLookup inside the layer.
+  add_idf_weights<TextVectorizationLayer>(layer, group + "/_lookup_layer/vars", out);
+}
+
 Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_count) {
   require_no_replica("save_weights");
   require_built("save_weights", model);
@@ -44,11 +52,7 @@ Hdf5Contents keras_weights_contents(const Model& model, const MinCount& min_coun
   for (WeightGroup& group : weight_groups(model)) {
     const std::string vars = vars_of(group.path);
     add(vars, group.name);
-    add_idf_weights<StringLookupLayer>(*group.layer, vars, out);
-    add_idf_weights<IntegerLookupLayer>(*group.layer, vars, out);
-    // Keras stores these in the group of the StringLookup inside the layer.
-    const std::string inside = vars_of(group.path + "/_lookup_layer");
-    add_idf_weights<TextVectorizationLayer>(*group.layer, inside, out);
+    add_idf_weights(*group.layer, group.path.empty() ? "" : "/" + group.path, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back(
           {.path = absl::StrCat(vars, "/", i), .get = std::move(group.weights[i].get)});
@@ -90,8 +94,12 @@ class Reader {
       return mismatch("layer '", group.name, "' requires ", group.weights.size(), " weights in ",
                       vars_of(group.path), ", the file has ", stored);
     }
-    for (size_t i = 0; i < group.weights.size(); ++i) {
-      const StateEntry& entry = group.weights[i];
+    if (const auto* layer = dynamic_cast<const ProjectionLayer*>(group.layer)) {
+      if (layer->lora_kernel_a()) lora_.push_back(layer->lora_kernel_a());
+    }
+    const std::vector<StateEntry> weights = in_stored_order(group.weights, vars);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const StateEntry& entry = weights[i];
       take(absl::StrCat("layer '", group.name, "', weight '", entry.name, "'"),
            absl::StrCat(vars, "/", i), entry.spec, entry.set, entry.check);
     }
@@ -99,7 +107,7 @@ class Reader {
 
   void match_optimizer(const Model& model) {
     if (model.optimizer() == nullptr || !file_.has(kOptimizer)) return;
-    const std::vector<OptimizerState> state = optimizer_state(model);
+    std::vector<OptimizerState> state = optimizer_state(model);
     const size_t stored = file_.children(kOptimizer).size();
     // An optimizer that had not created its slots yet has none in the file.
     const auto is_slot = [](const OptimizerState& s) { return s.is_slot; };
@@ -108,6 +116,7 @@ class Reader {
       return leave_optimizer_out(absl::StrCat(file_.path(), ", ", kOptimizer), state.size(),
                                  stored);
     }
+    if (stored == state.size()) move_shared(*model.optimizer(), scalars, state);
     for (size_t i = 0; i < stored; ++i) {
       take(absl::StrCat("optimizer, '", state[i].name, "'"), absl::StrCat(kOptimizer, "/", i),
            state[i].spec, state[i].set);
@@ -120,6 +129,8 @@ class Reader {
     }
     for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
     for (const auto& [table, state] : tables_) table.restore(state);
+    // The kernels contain the products of the matrices. Keras clears both of them.
+    for (const Variable& a : lora_) a.assign(Tensor::zeros(a.shape(), a.dtype()));
     return std::move(skipped_);
   }
 
@@ -134,6 +145,56 @@ class Reader {
   void mismatch(const Args&... what) {
     if (!skip_) throw ValueError(file_.path(), ": ", what...);
     skipped_.push_back(str(what...));
+  }
+
+  bool fits(const std::vector<OptimizerState>& state) const {
+    for (size_t i = 0; i < state.size(); ++i) {
+      const std::string dataset = absl::StrCat(kOptimizer, "/", i);
+      if (!file_.has(dataset) || !spec_mismatch(state[i].spec, file_.spec(dataset)).empty()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Moves the slots that all variables share to their place in the file. Keras before 3.10 stores
+  // Nadam's product before the other slots, but after averages and accumulated gradients.
+  void move_shared(const Optimizer& optimizer, size_t first_slot,
+                   std::vector<OptimizerState>& state) const {
+    const size_t shared = optimizer.shared_slots().size();
+    if (shared == 0 || !optimizer.optimizers().empty() || fits(state)) return;
+    const auto position = [](auto& all, size_t i) {
+      return all.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    for (size_t to = first_slot; to + shared < state.size(); ++to) {
+      std::vector<OptimizerState> moved = state;
+      std::rotate(position(moved, to), position(moved, moved.size() - shared), moved.end());
+      if (fits(moved)) {
+        state = std::move(moved);
+        return;
+      }
+    }
+  }
+
+  // Returns true if the datasets of a group fit the weights in this order.
+  bool fits(const std::vector<StateEntry>& weights, const std::string& vars) const {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const std::string dataset = absl::StrCat(vars, "/", i);
+      if (!file_.has(dataset) || !spec_mismatch(weights[i].spec, file_.spec(dataset)).empty()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Returns the weights of a group in the order of the file. Earlier releases stored the trainable
+  // weights of quantized and adapted layers first.
+  std::vector<StateEntry> in_stored_order(std::vector<StateEntry> weights,
+                                          const std::string& vars) const {
+    if (fits(weights, vars)) return weights;
+    std::vector<StateEntry> earlier = weights;
+    std::ranges::stable_partition(earlier, &StateEntry::trainable);
+    return fits(earlier, vars) ? earlier : weights;
   }
 
   // Matches the group in the layout of earlier releases, which stored the weights of sublayers in
@@ -195,7 +256,13 @@ class Reader {
   // Returns the path of a group in the file. The layers of a model that is not a graph may be
   // under the names of its attributes, which are unknown here, and are then found by layer name.
   std::string find(const WeightGroup& group) const {
-    const auto here = by_path_.find(group.path);
+    auto here = by_path_.find(group.path);
+    if (here == by_path_.end() && group.path.ends_with("/_gate_dense")) {
+      // Earlier releases named the gate of MultiHeadAttention without an underscore.
+      std::string earlier = group.path;
+      earlier.erase(earlier.rfind('/') + 1, 1);
+      here = by_path_.find(earlier);
+    }
     if (!group.attribute.empty()) {
       if (here != by_path_.end()) return here->second;
       const auto [first, last] = path_of_name_.equal_range(group.layer->name());
@@ -236,6 +303,7 @@ class Reader {
   std::map<std::string, std::string> by_path_;
   std::multimap<std::string, std::string> by_name_;       // groups with weights
   std::multimap<std::string, std::string> path_of_name_;  // all groups
+  std::vector<Variable> lora_;
   std::vector<Assignment> assignments_;
   std::vector<std::string> skipped_;
 };

@@ -11,6 +11,10 @@
 
 namespace keel {
 
+// Adds the idf_weights of a lookup layer or TextVectorization, which have a name instead of a
+// number, to the group of the layer.
+void add_idf_weights(const Layer& layer, const std::string& group, Hdf5Contents& out);
+
 // Returns the contents of a weight file: the weights and, if the model is compiled with an
 // optimizer, the optimizer's state. Tables for unbounded ids are in groups of their names. Throws
 // RuntimeError if the model has no weights yet.

@@ -51,7 +51,7 @@ void add_legacy_weights(const Model& model, const std::string& root, Hdf5Content
   out.texts.push_back({root, "keras_version", kLegacyKerasVersion, charset});
   out.texts.push_back({root, "backend", kLegacyBackend, charset});
   std::vector<std::string> layers;
-  for (const LayerWeights& layer : weights_by_layer(model)) {
+  for (const LayerWeights& layer : weights_by_layer(model, LoraWeights::kSeparate)) {
     add_weights(layer, root, min_count, out);
     layers.push_back(layer.layer);
   }
@@ -102,7 +102,8 @@ class Matcher {
       : file_(file), root_(std::move(root)), matching_(matching) {}
 
   void match(const Model& model) {
-    std::vector<LayerWeights> layers = weights_by_layer(model);
+    std::vector<LayerWeights> layers = weights_by_layer(model, LoraWeights::kSeparate);
+    for (LayerWeights& layer : weights_by_layer(model)) merged_.emplace(layer.layer, layer);
     std::erase_if(layers, [](const LayerWeights& layer) { return layer.empty(); });
     std::vector<StoredLayer> stored = weighted_layers();
     origin_ = legacy_origin(file_, root_, names_of(stored));
@@ -248,7 +249,18 @@ class Matcher {
     return true;
   }
 
-  void match(const LayerWeights& layer, StoredLayer stored) {
+  // Returns the weights of a layer for that number of datasets. Earlier releases stored the kernel
+  // of a layer with LoRA with the product of its matrices.
+  const LayerWeights& as_stored(const LayerWeights& layer, size_t datasets) const {
+    if (layer.weights.size() == datasets) return layer;
+    const auto merged = merged_.find(layer.layer);
+    const bool fits = merged != merged_.end() && merged->second.weights.size() == datasets;
+    return fits ? merged->second : layer;
+  }
+
+  void match(const LayerWeights& given, StoredLayer stored) {
+    const LayerWeights& layer = as_stored(
+        given, stored.datasets.size() - given.dynamic_tables.size() * kDynamicParts.size());
     if (!take_tables(layer, stored)) {
       return mismatch(
           "layer '", layer.layer, "' requires table '", layer.dynamic_tables[0].table.name,
@@ -283,6 +295,7 @@ class Matcher {
   const std::string root_;
   const WeightMatching matching_;
   LegacyOrigin origin_;
+  std::map<std::string, LayerWeights> merged_;  // by name of the layer, LoRA in the kernels
   std::vector<Assignment> assignments_;
   std::vector<std::pair<DynamicTable, DynamicTableState>> tables_;
   std::vector<std::string> skipped_;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/layers/core/projection.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 
@@ -31,6 +32,8 @@ std::string file_name(const std::string& name) {
 
 class Collector {
  public:
+  explicit Collector(LoraWeights lora) : lora_(lora) {}
+
   // Adds the weights of a layer. Names of sublayers are prefixed, except in nested models.
   void add(const Layer& layer, const std::string& prefix) {
     if (!seen_.insert(&layer).second) return;
@@ -43,7 +46,7 @@ class Collector {
   }
 
   void add_own(const Layer& layer, const std::string& prefix) {
-    for (StateEntry& entry : layer.state_entries()) {
+    for (StateEntry& entry : entries_of(layer)) {
       if (entry.kind != StateEntry::Kind::kWeight || entry.any_rows) continue;
       std::string name = file_name(prefix + entry.name);
       for (int i = 1; !names_.insert(name).second; ++i) {
@@ -67,6 +70,14 @@ class Collector {
   std::vector<LayerWeights::Table> take_tables() { return std::move(tables_); }
 
  private:
+  std::vector<StateEntry> entries_of(const Layer& layer) const {
+    const auto* projection = dynamic_cast<const ProjectionLayer*>(&layer);
+    const bool separate = lora_ == LoraWeights::kSeparate && projection != nullptr &&
+                          static_cast<bool>(projection->lora_kernel_a());
+    return separate ? layer.Layer::state_entries() : layer.state_entries();
+  }
+
+  const LoraWeights lora_;
   std::set<const Layer*> seen_;
   std::set<std::string> names_;
   std::vector<NamedWeight> all_;
@@ -90,10 +101,10 @@ void require_built(const std::string& caller, const Layer& root, const Layer& la
 
 }  // namespace
 
-std::vector<LayerWeights> weights_by_layer(const Model& model) {
+std::vector<LayerWeights> weights_by_layer(const Model& model, LoraWeights lora) {
   std::vector<LayerWeights> out;
   for (const auto& layer : model.layers()) {
-    Collector collector;
+    Collector collector(lora);
     collector.add(*layer, layer->name() + "/");
     out.push_back({.layer = layer->name(),
                    .nested = !layer->sublayers().empty(),
@@ -104,7 +115,7 @@ std::vector<LayerWeights> weights_by_layer(const Model& model) {
 }
 
 LayerWeights top_level_weights(const Model& model) {
-  Collector collector;
+  Collector collector(LoraWeights::kMerged);
   collector.add_own(model, "");
   return {.layer = "top_level_model_weights",
           .weights = collector.take(),

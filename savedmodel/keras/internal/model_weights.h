@@ -33,8 +33,13 @@ struct LayerWeights {
   bool empty() const { return weights.empty() && dynamic_tables.empty(); }
 };
 
+// The weights of a layer with LoRA: with the product of its matrices in the kernel, or the kernel
+// and the matrices.
+enum class LoraWeights { kMerged, kSeparate };
+
 // Returns the weights of each layer of the model.
-std::vector<LayerWeights> weights_by_layer(const Model& model);
+std::vector<LayerWeights> weights_by_layer(const Model& model,
+                                           LoraWeights lora = LoraWeights::kMerged);
 // Returns the weights that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 

@@ -126,7 +126,7 @@ void add_signatures(const SignatureSpecs& specs, Config& archive_metadata) {
 
 SignatureSpecs read_signature_specs(const std::string& path) {
   std::string json;
-  const bool archive = path.ends_with(".keras");
+  const bool archive = begins_with_zip(path);
   if (archive) {
     const ZipFile zip(path);
     if (!zip.has(kArchiveMetadata)) return {};

@@ -535,4 +535,10 @@ void ZipWriter::finish() {
   impl_->target.commit();
 }
 
+bool begins_with_zip(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char start[2] = {};
+  return file.read(start, sizeof start) && start[0] == 'P' && start[1] == 'K';
+}
+
 }  // namespace keel

@@ -73,4 +73,7 @@ class ZipWriter {
   const std::unique_ptr<Impl> impl_;
 };
 
+// Returns true if the file can be opened and begins like a zip archive, whatever its name is.
+bool begins_with_zip(const std::string& path);
+
 }  // namespace keel

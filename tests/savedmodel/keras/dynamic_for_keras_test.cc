@@ -114,7 +114,7 @@ TEST(DynamicForKerasTest, D102TheVocabularyIsAnAssetOfAnArchive) {
   const Functional model = make_model({.key = KeyType::kString, .words = {"b", "", "[UNK]"}});
   save_model(model, folder / "a.keras", {.for_keras = true});
   const ZipFile archive(folder / "a.keras");
-  EXPECT_EQ(archive.read("assets/layers/string_lookup/vocabulary.txt", 100), "\n[UNK]\nb\n");
+  EXPECT_EQ(archive.read("assets/layers/string_lookup/vocabulary.txt", 100), "\n[UNK]\nb");
   EXPECT_EQ(to_json(config_in(folder / "a.keras")).find("\"[UNK]\","), std::string::npos);
   const ModelHandle same = load_model(folder / "a.keras", {.compile = false});
   const Tensors batch = {{"item", strings({"[UNK]", "x", ""})}};
@@ -147,7 +147,7 @@ TEST(DynamicForKerasTest, MinCountSelectsTheVocabulary) {
   const Functional model = make_model({});
   save_model(model, folder / "a.keras", {.for_keras = true, .min_count = 3});
   EXPECT_EQ(ZipFile(folder / "a.keras").read("assets/layers/integer_lookup/vocabulary.txt", 100),
-            "7\n");
+            "7");
 }
 
 TEST(DynamicForKerasTest, D103Rejections) {

@@ -75,6 +75,7 @@ TEST(FeatureSpaceFilesTest, FilesHaveTheFormOfKeras) {
   EXPECT_EQ(root["class_name"], Config("FeatureSpace"));
   const Config& feature = root["config"]["features"]["height"];
   EXPECT_EQ(feature["class_name"], Config("Feature"));
+  EXPECT_EQ(feature["module"], Config("keras.src.layers.preprocessing.feature_space"));
   EXPECT_EQ(feature["config"]["preprocessor"]["module"], Config("keras.layers"));
   EXPECT_EQ(root["config"]["crosses"].items()[0]["class_name"], Config("Cross"));
   const ZipFile zip(folder / "a.keras");

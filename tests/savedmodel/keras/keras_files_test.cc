@@ -178,6 +178,16 @@ int for_each_case(Fn fn, bool once = false) {
   return count;
 }
 
+// Returns the labels of a record, by name if the model was trained so.
+Tensors labels_of(const Config& training) {
+  const Config::List& targets = training["targets"].items();
+  const Config* const structure = training.find("target_structure");
+  if (structure == nullptr || *structure != Config("dict")) return Tensors(tensor(targets[0]));
+  Tensors::Dict out;
+  for (const Config& target : targets) out.emplace(target["name"].string(), tensor(target));
+  return Tensors(std::move(out));
+}
+
 TEST(KerasFilesTest, ModelsOfEveryFormatPredictAsKeras) {
   const int count = for_each_case([](Model& model, const Case& example) {
     expect_all_near(predict(model, inputs_of(model, example)), example.expected, kTolerance);
@@ -215,7 +225,7 @@ TEST(KerasFilesTest, TrainingContinuesAsInKeras) {
     const Config training = json(file);
     const ModelHandle model = load_model(name + ".keras", {.compile = true});
     const Tensors inputs = inputs_of(*model, read_case(name));
-    const Tensors labels(tensor(training["targets"].items()[0]));
+    const Tensors labels = labels_of(training);
     for (const Config& loss : training["loss_per_step"].items()) {
       model->reset_metrics();
       EXPECT_NEAR(model->train_on_batch(inputs, labels).at("loss"), loss.number(),
@@ -237,7 +247,7 @@ TEST(KerasFilesTest, OptimizersContinueFromArchivesWrittenHere) {
     SCOPED_TRACE(name);
     const ModelHandle model = load_model(name + ".keras", {.compile = true});
     const Tensors inputs = inputs_of(*model, read_case(name));
-    const Tensors labels(tensor(json(file)["targets"].items()[0]));
+    const Tensors labels = labels_of(json(file));
     save_model(model, folder / "again.keras");
     const ModelHandle again = load_model(folder / "again.keras", {.compile = true});
     for (int step = 0; step < 2; ++step) {

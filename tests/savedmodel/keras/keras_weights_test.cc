@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
@@ -20,6 +21,7 @@
 #include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
+#include "tests/savedmodel/keras/legacy_file.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
@@ -369,6 +371,175 @@ TEST(KerasWeightsTest, FeatureCrossOfKerasRsAndOfEarlierReleasesIsRead) {
     EXPECT_EQ(values_of(model(Tensors(Tensor::from<float>({1, -2, 3}, {1, 3})))),
               (std::vector<float>{1 * 2 + 1, -2 * 0 - 2, 3 * 6 + 3}))
         << vars;
+  }
+}
+
+// y = x W + b; the largest magnitudes of the columns of W are 127 and 254, so that the codes are
+// exact.
+Sequential quantized_dense() {
+  const Dense dense({.units = 2, .name = "d"});
+  const Sequential out(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}), dense}, .name = "q"});
+  dense->kernel().assign(Tensor::from<float>({127, 254, -3, 4, 10, -20}, {3, 2}));
+  dense->bias().assign(Tensor::from<float>({1, 2}, {2}));
+  dense->quantize("int8");
+  return out;
+}
+
+// Keras stores the kernel, the bias and the scales in this order; earlier releases stored the bias
+// first.
+TEST(KerasWeightsTest, AQuantizedKernelPrecedesTheBias) {
+  const TemporaryFolder folder;
+  const Sequential model = quantized_dense();
+  save_weights(model, folder / "a.weights.h5");
+  const std::string vars = "layers/dense/vars/";
+  Tensor kernel, bias, scale;
+  {
+    const Hdf5File file(folder / "a.weights.h5");
+    kernel = file.read(vars + "0");
+    bias = file.read(vars + "1");
+    scale = file.read(vars + "2");
+  }
+  EXPECT_EQ(kernel.dtype(), DType::kInt8);
+  EXPECT_EQ(values_of(kernel.cast(DType::kFloat32)),
+            (std::vector<float>{127, 127, -3, 2, 10, -10}));
+  EXPECT_EQ(values_of(bias), (std::vector<float>{1, 2}));
+  EXPECT_EQ(scale.shape(), Shape({2}));
+  {
+    Hdf5Writer file(folder / "b.weights.h5");
+    file.create_group(vars.substr(0, vars.size() - 1));
+    file.write(vars + "0", bias);
+    file.write(vars + "1", kernel);
+    file.write(vars + "2", scale);
+    file.commit();
+  }
+  for (const char* name : {"a.weights.h5", "b.weights.h5"}) {
+    const Sequential other = quantized_dense();
+    std::dynamic_pointer_cast<DenseLayer>(other->get_layer("d").shared())
+        ->bias()
+        .assign(Tensor::zeros({2}));
+    load_weights(other, folder / name);
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch())))) << name;
+  }
+}
+
+Sequential with_lora(float a, float b) {
+  const Dense dense({.units = 2, .lora_rank = 1, .name = "d"});
+  const Sequential out(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}), dense}, .name = "l"});
+  dense->kernel().assign(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {3, 2}));
+  dense->bias().assign(Tensor::from<float>({7, 8}, {2}));
+  dense->lora_kernel_a().assign(Tensor::full({3, 1}, a));
+  dense->lora_kernel_b().assign(Tensor::full({1, 2}, b));
+  return out;
+}
+
+// With a b = 0.5, y = x (W + 0.5) + b.
+TEST(KerasWeightsTest, LoraIsMergedInKeras3FilesAndSeparateInLegacyFiles) {
+  const TemporaryFolder folder;
+  const Sequential model = with_lora(0.5, 1);
+  const Tensor y = model(Tensors(batch())).tensor();
+  // (1 + 3 * -2 + 5 * 3) + 0.5 * 2 + 7 and so on
+  EXPECT_EQ(values_of(y), (std::vector<float>{18, 21, -2.5, 1.5}));
+  save_weights(model, folder / "a.h5");
+  save_weights(model, folder / "a.weights.h5");
+  {
+    const Hdf5File file(folder / "a.h5");
+    EXPECT_EQ(file.string_list("d", "weight_names"),
+              (Names{"d/bias:0", "d/lora_kernel_a:0", "d/lora_kernel_b:0", "d/kernel:0"}));
+    EXPECT_EQ(values_of(file.read("d/d/kernel:0")), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+    const Hdf5File merged(folder / "a.weights.h5");
+    EXPECT_EQ(values_of(merged.read("layers/dense/vars/0")),
+              (std::vector<float>{1.5, 2.5, 3.5, 4.5, 5.5, 6.5}));
+    EXPECT_EQ(values_of(merged.read("layers/dense/vars/1")), (std::vector<float>{7, 8}));
+  }
+  // The layout of earlier releases.
+  testing_support::write(
+      folder / "old.h5",
+      {.layers = {
+           {"d",
+            {{"d/bias:0", Tensor::from<float>({7, 8}, {2})},
+             {"d/kernel:0", Tensor::from<float>({1.5, 2.5, 3.5, 4.5, 5.5, 6.5}, {3, 2})}}}}});
+  for (const char* name : {"a.h5", "a.weights.h5", "old.h5"}) {
+    const Sequential other = with_lora(2, 3);
+    load_weights(other, folder / name);
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(y)) << name;
+  }
+}
+
+Functional gated() {
+  const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
+  const layers::MultiHeadAttention one({.num_heads = 2, .key_dim = 2, .use_gate = true});
+  const layers::MultiHeadAttention two({.num_heads = 2, .key_dim = 2, .use_gate = true});
+  const Tensor y = one(Tensors::list({x, x})).tensor();
+  return Functional({.inputs = x, .outputs = two(Tensors::list({y, y}))});
+}
+
+TEST(KerasWeightsTest, TheGateOfMultiHeadAttentionIsNamedAsInKeras) {
+  const TemporaryFolder folder;
+  const Functional model = gated(), other = gated();
+  save_weights(model, folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  EXPECT_EQ(file.children("layers/multi_head_attention_1/_gate_dense/vars"), (Names{"0", "1"}));
+  EXPECT_FALSE(file.has("layers/multi_head_attention_1/gate_dense"));
+  load_weights(other, folder / "a.weights.h5");
+  const Tensor x = Tensor::from<float>({1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3}, {1, 3, 4});
+  EXPECT_EQ(values_of(other(Tensors(x))), values_of(model(Tensors(x))));
+}
+
+// Keras before 3.10 stores Nadam's product before the slots: after a step it is
+// 0.9 (1 - 0.96 / 2) = 0.468.
+TEST(KerasWeightsTest, TheProductOfNadamIsReadBeforeAndAfterTheSlots) {
+  const TemporaryFolder folder;
+  const Sequential model = mlp(1);
+  model->compile({.optimizer = "nadam", .loss = "mse"});
+  model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 1})));
+  save_weights(model, folder / "a.weights.h5");
+  std::vector<Tensor> state;
+  {
+    const Hdf5File file(folder / "a.weights.h5");
+    const auto n = static_cast<int>(file.children("optimizer/vars").size());
+    for (int i = 0; i < n; ++i) state.push_back(file.read(str("optimizer/vars/", i)));
+    ASSERT_EQ(n, 2 + 2 * 4 + 1);
+    EXPECT_NEAR(state.back().cast(DType::kFloat64).item<double>(), 0.468, 1e-6);
+    Hdf5Writer old(folder / "b.weights.h5");
+    for (const char* vars : {"layers/dense/vars/", "layers/dense_1/vars/"}) {
+      for (const char* i : {"0", "1"}) old.write(str(vars, i), file.read(str(vars, i)));
+    }
+    old.write("optimizer/vars/0", state[0]);
+    old.write("optimizer/vars/1", state[1]);
+    old.write("optimizer/vars/2", state.back());
+    for (int i = 2; i + 1 < n; ++i) old.write(str("optimizer/vars/", i + 1), state[i]);
+    old.commit();
+  }
+  std::vector<std::vector<float>> after;
+  for (const char* name : {"a.weights.h5", "b.weights.h5"}) {
+    const Sequential other = mlp(1);
+    other->compile({.optimizer = "nadam", .loss = "mse"});
+    load_weights(other, folder / name);
+    EXPECT_EQ(other->optimizer()->iterations(), 1);
+    other->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 1})));
+    after.push_back(values_of(other(Tensors(batch()))));
+  }
+  model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 1})));
+  EXPECT_EQ(after[0], values_of(model(Tensors(batch()))));
+  EXPECT_EQ(after[1], after[0]);
+}
+
+// The groups of an HDF5 file tell the layouts apart, whatever its name is.
+TEST(KerasWeightsTest, TheContentsTellTheLayout) {
+  const TemporaryFolder folder;
+  const Sequential model = mlp();
+  save_weights(model, folder / "a.h5");
+  save_weights(model, folder / "a.weights.h5");
+  save_model(model, folder / "a.keras");
+  std::filesystem::rename(folder / "a.h5", folder / "legacy.keras");
+  std::filesystem::rename(folder / "a.weights.h5", folder / "current.h5");
+  std::filesystem::rename(folder / "a.keras", folder / "archive.h5");
+  for (const char* name : {"legacy.keras", "current.h5", "archive.h5"}) {
+    const Sequential other = mlp();
+    load_weights(other, folder / name);
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch())))) << name;
   }
 }
 

@@ -26,6 +26,7 @@
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
 
 #include "tests/support/errors.h"
@@ -418,6 +419,20 @@ TEST(KerasH5Test, ConfigsThatLegacyCannotExpressUseKeras3) {
             model(batch).to_vector<float>());
 }
 
+// Keras reads the layers of a Pipeline in the form of archives from both kinds of files.
+TEST(KerasH5Test, LayersOfAPipelineHaveModules) {
+  const Config model =
+      parse_json(R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
+    {"class_name": "InputLayer", "config": {"batch_input_shape": [null, 4, 4, 3],
+     "dtype": "float32", "name": "in"}},
+    {"class_name": "Pipeline", "config": {"name": "p", "layers": [
+      {"class_name": "Rescaling", "config": {"scale": 0.5, "name": "r"}}]}}]}})");
+  const LayerHandle<Layer> made = layers::deserialize(model);
+  const Config legacy = to_keras_legacy(dynamic_cast<const Model&>(*made));
+  const Config& pipeline = legacy["config"]["layers"].items().back();
+  EXPECT_EQ(pipeline["config"]["layers"].items()[0]["module"].string(), "keras.layers");
+}
+
 TEST(KerasH5Test, LossesAndMetricsOfKerasRsAreSavedWithTheirPackage) {
   const Sequential model = mlp();
   model->compile({.optimizer = "sgd",
@@ -489,6 +504,48 @@ TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
   EXPECT_EQ(config["loss"].string(), "mean_squared_error");
   EXPECT_TRUE(config["loss_weights"].is_null());
   EXPECT_EQ(config["optimizer_config"]["class_name"].string(), "SGD");
+}
+
+TEST(KerasH5Test, AllNamesOfLossesAreThoseOfKerasFunctionsOrObjects) {
+  const std::pair<const char*, const char*> names[] = {
+      {"MSE", "mean_squared_error"},
+      {"Huber", "huber"},
+      {"logcosh", "log_cosh"},
+      {"kld", "kl_divergence"},
+      {"BinaryCrossentropy", "binary_crossentropy"}};
+  const Config sgd = parse_json(R"({"class_name": "SGD", "config": {}})");
+  for (const auto& [name, function] : names) {
+    const Config stored = to_training_config(Config::dict({{"optimizer", sgd}, {"loss", name}}));
+    EXPECT_EQ(stored["loss"].string(), function);
+  }
+  const Config of_keras_rs =
+      to_training_config(Config::dict({{"optimizer", sgd}, {"loss", "PairwiseHingeLoss"}}));
+  EXPECT_EQ(of_keras_rs["loss"]["class_name"].string(), "keras_rs>PairwiseHingeLoss");
+}
+
+// Keras looks up the functions of metrics by their module.
+TEST(KerasH5Test, FunctionsOfMetricsHaveModules) {
+  const Config compiled = parse_json(R"({
+    "optimizer": {"class_name": "SGD", "config": {}}, "loss": "mse", "metrics": [
+    {"class_name": "NDCG", "config": {"gain_fn": "Mine>gain"}},
+    {"class_name": "MeanMetricWrapper", "config": {"fn": "mse"}},
+    {"class_name": "MeanMetricWrapper",
+     "config": {"fn": {"class_name": "PairwiseHingeLoss", "config": {}}}}]})");
+  for (const Config& stored : {to_training_config(compiled), to_compile_config(compiled)}) {
+    const Config::List& metrics = stored["metrics"].items();
+    const Config& gain = metrics[0]["config"]["gain_fn"];
+    EXPECT_EQ(gain["module"].string(), "builtins");
+    EXPECT_EQ(gain["class_name"].string(), "function");
+    EXPECT_EQ(gain["config"].string(), "Mine>gain");
+    const Config& function = metrics[1]["config"]["fn"];
+    EXPECT_EQ(function["module"].string(), "builtins");
+    EXPECT_EQ(function["config"].string(), "mean_squared_error");
+    const Config& loss = metrics[2]["config"]["fn"];
+    EXPECT_EQ(loss["module"].string(), "keras_rs.losses");
+    EXPECT_EQ(loss["registered_name"].string(), "keras_rs>PairwiseHingeLoss");
+    const Config read = from_training_config(stored);
+    EXPECT_EQ(metrics::deserialize(read["metrics"].items()[2])->class_name(), "MeanMetricWrapper");
+  }
 }
 
 TEST(KerasH5Test, TheDecayOfKeras2OptimizersIsIgnoredWithAWarning) {
