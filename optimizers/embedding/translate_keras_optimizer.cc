@@ -23,8 +23,8 @@ void check_settings(const char* class_name, Options options,
   options.learning_rate = 0.0;
   const Config settings = to_config(options);
   const Config defaults = to_config(Options{});
-  const std::vector<std::string> by_all = {"name", "learning_rate", "weight_decay", "clipnorm",
-                                           "clipvalue", "global_clipnorm"};
+  const std::vector<std::string> by_all = {"name",     "learning_rate", "weight_decay",
+                                           "clipnorm", "clipvalue",     "global_clipnorm"};
   for (const auto& [key, value] : settings.entries()) {
     if (std::ranges::count(by_all, key) + std::ranges::count(carried, key) > 0) continue;
     const Config& needed = defaults[key];
