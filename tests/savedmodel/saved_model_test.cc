@@ -135,6 +135,9 @@ TEST(SavedModelTest, ALossWithoutAnOptimizerIsKept) {
     EXPECT_TRUE(same->get_compile_config()["optimizer"].is_null()) << name;
     const std::string loss = same->get_compile_config()["loss"].string();
     EXPECT_EQ(loss, name == std::string("a.keras") ? "mse" : "mean_squared_error");
+    const Tensor zeros = Tensor::zeros({3, 1});
+    EXPECT_EQ(same->test_on_batch(ids(), zeros), model->test_on_batch(ids(), zeros));
+    EXPECT_THROW(same->train_on_batch(ids(), zeros), RuntimeError);
   }
 }
 

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include <keel/autodiff/keras_ops/core.h>
 #include <keel/autodiff/keras_ops/creation.h>
 #include <keel/autodiff/keras_ops/reductions.h>
@@ -173,6 +175,29 @@ void add_sorting(OperatorTable& table) {
 }
 
 void add_creation(OperatorTable& table) {
+  add_operator(table, "array", "x dtype", [](const Given& a) {
+    return Tensors(K::array(a.operand("x"), a.optional_dtype()));
+  });
+  add_operator(table, "convert_to_tensor", "x dtype", [](const Given& a) {
+    return Tensors(K::convert_to_tensor(a.operand("x"), a.optional_dtype()));
+  });
+  const auto has_endpoint = [](const Given& a) { return !a.has("endpoint") || a.flag("endpoint"); };
+  add_operator(
+      table, "linspace", "start stop num endpoint retstep dtype axis", [=](const Given& a) {
+        const auto [values, step] =
+            K::linspace_with_step(a.operand("start"), a.operand("stop"), a.integer("num", 50),
+                                  has_endpoint(a), a.optional_dtype(), a.int_or("axis", 0));
+        return a.flag("retstep") ? Tensors::tuple({values, step}) : Tensors(values);
+      });
+  add_operator(table, "logspace", "start stop num endpoint base dtype axis", [=](const Given& a) {
+    return Tensors(K::logspace(a.operand("start"), a.operand("stop"), a.integer("num", 50),
+                               has_endpoint(a), a.number("base", 10), a.optional_dtype(),
+                               a.int_or("axis", 0)));
+  });
+  add_operator(table, "geomspace", "start stop num endpoint dtype axis", [=](const Given& a) {
+    return Tensors(K::geomspace(a.operand("start"), a.operand("stop"), a.integer("num", 50),
+                                has_endpoint(a), a.optional_dtype(), a.int_or("axis", 0)));
+  });
   add_operator(table, "full_like", "x fill_value dtype", [](const Given& a) {
     return Tensors(K::full_like(a.tensor("x"), a.operand("fill_value"), a.optional_dtype()));
   });
@@ -236,6 +261,77 @@ void add_core(OperatorTable& table) {
   });
 }
 
+// Complex values are pairs of a real and an imaginary tensor.
+K::Complex complex(const Given& a, const char* name) {
+  const std::vector<Tensor> parts = a.tensors(name);
+  if (parts.size() != 2) throw ValueError("the argument '", name, "' must be a pair of tensors");
+  return {parts[0], parts[1]};
+}
+
+Tensors pair_of(const K::Complex& parts) { return Tensors::tuple({parts.first, parts.second}); }
+
+std::optional<int64_t> optional_integer(const Given& a, const char* name) {
+  return a.has(name) ? std::optional(a.integer(name, 0)) : std::nullopt;
+}
+
+// A null window is none; a missing one is Keras's default.
+K::SignalWindow window(const Given& a) {
+  if (!a.is_given("window")) return "hann";
+  if (!a.has("window")) return std::nullopt;
+  if (a.value("window").is_string()) return a.text("window");
+  return a.tensor("window");
+}
+
+bool is_centered(const Given& a) { return !a.has("center") || a.flag("center"); }
+
+void add_signals(OperatorTable& table) {
+  using Transform = K::Complex (*)(const K::Complex&);
+  const std::pair<const char*, Transform> transforms[] = {
+      {"fft", K::fft}, {"fft2", K::fft2}, {"ifft2", K::ifft2}};
+  for (const auto& [name, function] : transforms) {
+    add_operator(table, name, "x",
+                 [f = function](const Given& a) { return pair_of(f(complex(a, "x"))); });
+  }
+  add_operator(table, "rfft", "x fft_length", [](const Given& a) {
+    return pair_of(K::rfft(a.tensor("x"), optional_integer(a, "fft_length")));
+  });
+  add_operator(table, "irfft", "x fft_length", [](const Given& a) {
+    return Tensors(K::irfft(complex(a, "x"), optional_integer(a, "fft_length")));
+  });
+  add_operator(table, "stft", "x sequence_length sequence_stride fft_length window center",
+               [](const Given& a) {
+                 return pair_of(K::stft(a.tensor("x"), a.integer("sequence_length", 1),
+                                        a.integer("sequence_stride", 1), a.integer("fft_length", 1),
+                                        window(a), is_centered(a)));
+               });
+  add_operator(
+      table, "istft", "x sequence_length sequence_stride fft_length length window center",
+      [](const Given& a) {
+        return Tensors(K::istft(complex(a, "x"), a.integer("sequence_length", 1),
+                                a.integer("sequence_stride", 1), a.integer("fft_length", 1),
+                                optional_integer(a, "length"), window(a), is_centered(a)));
+      });
+}
+
+using Parts = std::vector<Tensor>;
+
+void add_splits(OperatorTable& table) {
+  using Sections = Parts (*)(const Tensor&, int64_t);
+  using Positions = Parts (*)(const Tensor&, const std::vector<int64_t>&);
+  const std::tuple<const char*, Sections, Positions> all[] = {{"dsplit", K::dsplit, K::dsplit},
+                                                              {"hsplit", K::hsplit, K::hsplit},
+                                                              {"vsplit", K::vsplit, K::vsplit}};
+  for (const auto& [name, sections, positions] : all) {
+    add_operator(table, name, "x indices_or_sections",
+                 [by_number = sections, by_position = positions](const Given& a) {
+                   const char* const given = "indices_or_sections";
+                   const Tensor x = a.tensor("x");
+                   return list_of(a.is_list(given) ? by_position(x, a.integers(given))
+                                                   : by_number(x, a.integer(given, 1)));
+                 });
+  }
+}
+
 }  // namespace
 
 void add_array_operators(OperatorTable& table) {
@@ -243,6 +339,8 @@ void add_array_operators(OperatorTable& table) {
   add_sorting(table);
   add_creation(table);
   add_core(table);
+  add_signals(table);
+  add_splits(table);
 }
 
 }  // namespace keel

@@ -178,7 +178,8 @@ bool is_catalog_operator(const Config& entry) {
   }
   const std::vector<std::string> known = layer_registry().class_names();
   if (std::ranges::find(known, class_name) == known.end()) return true;
-  // Layers and operators share names such as Softmax; only layers have this key.
+  if (layer_registry().traits(class_name).package != "keras") return false;
+  // Layers and operators of Keras share names such as Softmax; only layers have this key.
   const Config* const config = entry.find("config");
   return config != nullptr && config->is_dict() && config->find("name") != nullptr &&
          config->find("trainable") == nullptr && entry.find("inbound_nodes") != nullptr &&

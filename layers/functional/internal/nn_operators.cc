@@ -126,6 +126,18 @@ void add_losses(OperatorTable& table) {
                                             a.tensor("target_length"), a.tensor("output_length"),
                                             a.integer("mask_index", 0)));
                });
+  add_operator(table, "ctc_decode",
+               "inputs sequence_lengths strategy beam_width top_paths merge_repeated mask_index",
+               [](const Given& a) {
+                 const auto [decoded, scores] = K::ctc_decode(
+                     a.tensor("inputs"), a.tensor("sequence_lengths"),
+                     {.strategy = a.text("strategy", "greedy"),
+                      .beam_width = a.integer("beam_width", 100),
+                      .top_paths = a.integer("top_paths", 1),
+                      .merge_repeated = !a.has("merge_repeated") || a.flag("merge_repeated"),
+                      .mask_index = a.integer("mask_index", 0)});
+                 return Tensors::tuple({decoded, scores});
+               });
   add_operator(table, "psnr", "x1 x2 max_val", [](const Given& a) {
     return Tensors(K::psnr(a.tensor("x1"), a.tensor("x2"), a.number("max_val", 1)));
   });
@@ -248,6 +260,28 @@ void add_images(OperatorTable& table) {
                  return Tensors(K::image::extract_patches(
                      a.tensor("images"), pair(a, "size"), optional_pair(a, "strides"),
                      pair(a, "dilation_rate"), a.text("padding", "valid"), data_format(a)));
+               });
+  add_operator(table, "gaussian_blur", "images kernel_size sigma data_format", [](const Given& a) {
+    std::pair<double, double> sigma = {1, 1};
+    const Config given = a.value("sigma");
+    if (given.is_number()) sigma = {given.number(), given.number()};
+    if (given.is_list() && !given.items().empty()) {
+      sigma = {given.items().front().number(), given.items().back().number()};
+    }
+    return Tensors(K::image::gaussian_blur(a.tensor("images"), pair(a, "kernel_size", 3), sigma,
+                                           data_format(a)));
+  });
+  add_operator(table, "scale_and_translate",
+               "images output_shape scale translation spatial_dims method antialias",
+               [](const Given& a) {
+                 const auto reals = [&](const char* name) {
+                   return a.tensor(name).cast(DType::kFloat64).to_vector<double>();
+                 };
+                 const std::vector<int64_t> dims = a.numbers("spatial_dims");
+                 return Tensors(K::image::scale_and_translate(
+                     a.tensor("images"), Shape(a.integers("output_shape")), reals("scale"),
+                     reals("translation"), {dims.begin(), dims.end()}, a.text("method", "linear"),
+                     !a.has("antialias") || a.flag("antialias")));
                });
   add_operator(table, "map_coordinates", "inputs coordinates order fill_mode fill_value",
                [](const Given& a) {

@@ -467,6 +467,40 @@ TEST(KerasWeightsTest, LoraIsMergedInKeras3FilesAndSeparateInLegacyFiles) {
   }
 }
 
+// int4 with blocks also has zero points and groups of rows.
+TEST(KerasWeightsTest, QuantizedLayersWithLoraKeepTheirBits) {
+  const TemporaryFolder folder;
+  for (const char* mode : {"int8", "int4"}) {
+    const auto make = [&](float bias) {
+      const layers::EinsumDense dense({.equation = "ab,bc->ac",
+                                       .output_shape = {2},
+                                       .bias_axes = "c",
+                                       .bias_initializer = "zeros",
+                                       .name = "d"});
+      const Sequential out(
+          {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}), dense}, .name = "q"});
+      dense->bias().assign(Tensor::full({2}, bias));
+      dense->quantize(mode);
+      dense->enable_lora(1, {}, "ones", "ones");
+      return out;
+    };
+    const Sequential model = make(5);
+    save_weights(model, folder / "a.h5", {.overwrite = true});
+    const Sequential other = make(1);
+    load_weights(other, folder / "a.h5");
+    EXPECT_EQ(values_of(other(Tensors(batch()))), values_of(model(Tensors(batch())))) << mode;
+    save_weights(model, folder / "a.weights.h5", {.overwrite = true});
+    const Hdf5File file(folder / "a.weights.h5");
+    const std::string vars = "layers/einsum_dense/vars/";
+    EXPECT_EQ(file.spec(vars + "0").dtype, DType::kInt8);
+    EXPECT_EQ(values_of(file.read(vars + "1")), (std::vector<float>{5, 5}));
+    load_weights(other, folder / "a.weights.h5");
+    save_weights(other, folder / "b.weights.h5", {.overwrite = true});
+    EXPECT_EQ(values_of(Hdf5File(folder / "b.weights.h5").read(vars + "0").cast(DType::kFloat32)),
+              values_of(file.read(vars + "0").cast(DType::kFloat32)));
+  }
+}
+
 Functional gated() {
   const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
   const layers::MultiHeadAttention one({.num_heads = 2, .key_dim = 2, .use_gate = true});

@@ -28,7 +28,9 @@
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 #include <keel/savedmodel/keras/internal/keras_model_config.h>
 #include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/saved_model.h>
 
+#include "tests/savedmodel/keras/legacy_file.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
@@ -417,6 +419,40 @@ TEST(KerasH5Test, ConfigsThatLegacyCannotExpressUseKeras3) {
   const Tensor batch = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 2}, {1, 4, 3});
   EXPECT_EQ(read_keras_h5(folder / "a.h5")(Tensors(batch)).tensor().to_vector<float>(),
             model(batch).to_vector<float>());
+}
+
+// Keras 3 records the operators of the mask, in .h5 files without their modules. The second step is
+// masked, so that the mean is (1 + 3) / 2 and (2 + 4) / 2.
+TEST(KerasH5Test, TheMaskOfMaskingIsRead) {
+  const TemporaryFolder folder;
+  const auto tensor = [](const char* layer, const char* shape, const char* dtype) {
+    return str(R"({"class_name": "__keras_tensor__", "config": {"shape": )", shape,
+               R"(, "dtype": ")", dtype, R"(", "keras_history": [")", layer, R"(", 0, 0]}})");
+  };
+  const std::string x = tensor("x", "[null, 3, 2]", "float32");
+  const std::string config = str(
+      R"({"class_name": "Functional", "config": {"name": "m", "trainable": true, "layers": [
+      {"class_name": "InputLayer", "config": {"batch_shape": [null, 3, 2], "dtype": "float32",
+       "sparse": false, "name": "x"}, "name": "x", "inbound_nodes": []},
+      {"class_name": "NotEqual", "config": {"name": "ne"}, "name": "ne",
+       "inbound_nodes": [{"args": [)",
+      x, R"(, 0.0], "kwargs": {}}]},
+      {"class_name": "Masking", "config": {"name": "mk", "trainable": true, "dtype": "float32",
+       "mask_value": 0.0}, "name": "mk", "inbound_nodes": [{"args": [)",
+      x, R"(], "kwargs": {}}]},
+      {"class_name": "Any", "config": {"name": "any", "axis": [-1], "keepdims": false},
+       "name": "any", "inbound_nodes": [{"args": [)",
+      tensor("ne", "[null, 3, 2]", "bool"), R"(], "kwargs": {}}]},
+      {"class_name": "GlobalAveragePooling1D", "config": {"name": "g", "trainable": true,
+       "dtype": "float32", "data_format": "channels_last", "keepdims": false}, "name": "g",
+       "inbound_nodes": [{"args": [)",
+      tensor("mk", "[null, 3, 2]", "float32"), R"(], "kwargs": {"mask": )",
+      tensor("any", "[null, 3]", "bool"), R"(}}]}],
+      "input_layers": [["x", 0, 0]], "output_layers": [["g", 0, 0]]}})");
+  testing_support::write(folder / "a.h5", {.version = "3.15.1", .config = config});
+  const ModelHandle model = load_model(folder / "a.h5");
+  const Tensor batch = Tensor::from<float>({1, 2, 0, 0, 3, 4}, {1, 3, 2});
+  EXPECT_EQ(model(Tensors(batch)).tensor().to_vector<float>(), (std::vector<float>{2, 3}));
 }
 
 // Keras reads the layers of a Pipeline in the form of archives from both kinds of files.
