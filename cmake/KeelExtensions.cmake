@@ -17,7 +17,7 @@ set(KEEL_SOURCES_catalog
   "layers/(audio|convolution|image|keras_ops|pooling|recurrent|retrieval|visualization|wrappers)/"
   "layers/callbacks/(tensorboard\\.cc|internal/(event_file|png)\\.cc)"
   layers/catalog_layers.cc
-  "layers/functional/internal/(functional_operators|operator_arguments|operator_functions|operator_layer|tensorflow_nodes)\\.cc"
+  "layers/functional/internal/(array_operators|functional_operators|math_operators|nn_operators|operator_arguments|operator_functions|operator_layer|tensorflow_nodes)\\.cc"
   layers/regularization/spatial_dropout
   layers/reshaping/up_sampling.cc
   "layers/utils/(arrays|datasets)\\.cc")

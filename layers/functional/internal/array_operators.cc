@@ -49,7 +49,7 @@ Tensor padded(const Given& a) {
   return K::pad(x, all, mode, constant);
 }
 
-void add_shapes(OperatorTable& table) {
+void add_shape_functions(OperatorTable& table) {
   using Unary = Tensor (*)(const Tensor&);
   const std::pair<const char*, Unary> unary[] = {
       {"copy", K::copy}, {"fliplr", K::fliplr}, {"flipud", K::flipud}, {"ravel", K::ravel}};
@@ -335,7 +335,7 @@ void add_splits(OperatorTable& table) {
 }  // namespace
 
 void add_array_operators(OperatorTable& table) {
-  add_shapes(table);
+  add_shape_functions(table);
   add_sorting(table);
   add_creation(table);
   add_core(table);

@@ -106,7 +106,7 @@ void add_functions_of_two(OperatorTable& table) {
   });
 }
 
-void add_reductions(OperatorTable& table) {
+void add_reduction_functions(OperatorTable& table) {
   using Reduction = Tensor (*)(const Tensor&, const K::Axes&, bool);
   const std::pair<const char*, Reduction> all[] = {
       {"median", K::median},   {"nanmax", K::nanmax},
@@ -271,7 +271,7 @@ void add_linear_algebra(OperatorTable& table) {
 void add_math_operators(OperatorTable& table) {
   add_functions_of_one(table);
   add_functions_of_two(table);
-  add_reductions(table);
+  add_reduction_functions(table);
   add_products(table);
   add_linear_algebra(table);
 }
