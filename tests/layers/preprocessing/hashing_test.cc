@@ -55,7 +55,7 @@ TEST(HashingTest, UnsaltedBinsMatchKeras) {
 
 // Floats are truncated to integers.
 TEST(HashingTest, FloatsHashAsTheirIntegers) {
-  EXPECT_EQ(Hashing({.num_bins = 3})(Tensor::from<float>({1, -0.0F, 7}, {3})).to_vector<int64_t>(),
+  EXPECT_EQ(Hashing({.num_bins = 3})(Tensor::from<float>({1.5, -.5, 7}, {3})).to_vector<int64_t>(),
             (Bins{0, 1, 1}));
 }
 

@@ -927,7 +927,7 @@ def s146_symbols():
 
 def main():
     global PB
-    if "no gRPC" in subprocess.run([KEEL, "serve", "--model_base_path=/nonexistent", "--port=1"], capture_output=True,
+    if "no gRPC" in subprocess.run([KEEL, "serve", "--model_config_file=/nonexistent", "--port=1"], capture_output=True,
                                    text=True).stderr:
         stubs.skip("libgrpc++-dev, and build again")
     WORK.mkdir(parents=True, exist_ok=True)
