@@ -22,15 +22,37 @@ std::shared_ptr<const GraphNode> producer_of(const TensorLike& t, const std::str
   return t.values().producer();
 }
 
-void visit(const std::shared_ptr<const GraphNode>& node, std::unordered_set<const GraphNode*>& seen,
-           std::vector<std::shared_ptr<const GraphNode>>& order) {
-  if (!seen.insert(node.get()).second) return;
+// A node whose producers are being visited.
+struct Visit {
+  std::shared_ptr<const GraphNode> node;
+  std::vector<std::shared_ptr<const GraphNode>> producers;
+  size_t next = 0;
+};
+
+Visit visit_of(std::shared_ptr<const GraphNode> node) {
   for_each_leaf(node->inputs, [&](const std::string& path, const TensorLike& input) {
     if (!input.is_symbolic()) return;
     producer_of(input, absl::StrCat("input '", path, "' of ", node->operation->class_name()));
   });
-  for (const auto& producer : producers_of(node->inputs)) visit(producer, seen, order);
-  order.push_back(node);
+  std::vector<std::shared_ptr<const GraphNode>> producers = producers_of(node->inputs);
+  return {.node = std::move(node), .producers = std::move(producers)};
+}
+
+// Uses an explicit stack instead of recursion, because graphs may be deep.
+void visit(const std::shared_ptr<const GraphNode>& last, std::unordered_set<const GraphNode*>& seen,
+           std::vector<std::shared_ptr<const GraphNode>>& order) {
+  if (!seen.insert(last.get()).second) return;
+  std::vector<Visit> path = {visit_of(last)};
+  while (!path.empty()) {
+    Visit& top = path.back();
+    if (top.next == top.producers.size()) {
+      order.push_back(std::move(top.node));
+      path.pop_back();
+      continue;
+    }
+    const std::shared_ptr<const GraphNode> producer = top.producers[top.next++];
+    if (seen.insert(producer.get()).second) path.push_back(visit_of(producer));
+  }
 }
 
 }  // namespace

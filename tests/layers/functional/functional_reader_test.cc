@@ -226,7 +226,7 @@ TEST(FunctionalReaderTest, TheOldClassNameModelIsRead) {
 
 TEST(FunctionalReaderTest, DeepGraphsAreRead) {
   std::vector<std::string> all = {input("l0")};
-  constexpr int kDepth = 30000;
+  constexpr int kDepth = 8000;
   for (int i = 1; i <= kDepth; ++i) {
     const std::string before = R"([[["l)" + std::to_string(i - 1) + R"(", 0, 0, {}]]])";
     all.insert(all.begin(), layer("l" + std::to_string(i), "Identity", "", before));
