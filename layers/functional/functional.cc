@@ -407,8 +407,11 @@ std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValu
 
 namespace internal {
 
+// The name that KEEL_REGISTER would give it.
+// NOLINTBEGIN(readability-identifier-naming)
 void register_FunctionalModel(Registry<Layer>& registry);
 void register_FunctionalModel(Registry<Layer>& registry) {
+  // NOLINTEND(readability-identifier-naming)
   const auto make = [](const Config& config) {
     return FunctionalModel::from_config(config).shared();
   };

@@ -123,7 +123,7 @@ std::optional<std::string> last_good(const std::vector<std::string>& checkpoints
 void try_remove_checkpoint(const std::string& path) {
   try {
     remove_checkpoint(path);
-  } catch (const IoError&) {
+  } catch (const IoError&) {  // the next job removes them
   }
 }
 

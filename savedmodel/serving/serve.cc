@@ -329,7 +329,7 @@ int run_trial(const ParsedServeOptions& parsed, const RpcSupport* rpc, const std
                       .folder = folder,
                       .metrics = std::make_shared<ModelMetrics>()};
   load_version(load, options, nullptr);
-  if (!load.message.empty()) std::cout << load.message << std::endl;
+  if (!load.message.empty()) std::cout << load.message << '\n' << std::flush;
   return 0;
 }
 
@@ -358,7 +358,7 @@ int run_server(const ParsedServeOptions& parsed, const RpcSupport* rpc,
   try {
     server = std::make_unique<Server>(options, std::move(models), monitoring, rpc, batching, trial);
   } catch (const IoError& error) {
-    std::cerr << "keel serve: " << error.what() << std::endl;
+    std::cerr << "keel serve: " << error.what() << '\n' << std::flush;
     return kRunFailure;
   }
   return server->run(signals);
@@ -384,7 +384,7 @@ int serve(const std::vector<std::string>& words, const RpcSupport* rpc,
     if (!trial.empty()) trial.insert(trial.end(), words.begin(), words.end());
     return run_server(parsed, rpc, trial);
   } catch (const std::exception& error) {
-    std::cerr << "keel serve: " << error.what() << std::endl;
+    std::cerr << "keel serve: " << error.what() << '\n' << std::flush;
     return kBadInput;
   }
 }

@@ -29,8 +29,6 @@ std::vector<std::string> words(const std::string& text) {
   return absl::StrSplit(text, ' ', absl::SkipEmpty());
 }
 
-const auto add = add_operator;
-
 void add_unary(Table& table) {
   using Unary = Tensor (*)(const Tensor&);
   const std::pair<const char*, Unary> all[] = {{"abs", K::abs},
@@ -69,27 +67,31 @@ void add_unary(Table& table) {
                                                {"tan", K::tan},
                                                {"tanh", K::tanh}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x", [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
+    add_operator(table, name, "x",
+                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
   }
-  add(table, "round", "x decimals", [](const Given& a) {
+  add_operator(table, "round", "x decimals", [](const Given& a) {
     return Tensors(K::round(a.tensor("x"), static_cast<int>(a.integer("decimals", 0))));
   });
-  add(table, "zeros_like", "x dtype",
-      [](const Given& a) { return Tensors(K::zeros_like(a.tensor("x"), a.optional_dtype())); });
-  add(table, "ones_like", "x dtype",
-      [](const Given& a) { return Tensors(K::ones_like(a.tensor("x"), a.optional_dtype())); });
-  add(table, "gelu", "x approximate", [](const Given& a) {
+  add_operator(table, "zeros_like", "x dtype", [](const Given& a) {
+    return Tensors(K::zeros_like(a.tensor("x"), a.optional_dtype()));
+  });
+  add_operator(table, "ones_like", "x dtype", [](const Given& a) {
+    return Tensors(K::ones_like(a.tensor("x"), a.optional_dtype()));
+  });
+  add_operator(table, "gelu", "x approximate", [](const Given& a) {
     return Tensors(K::gelu(a.tensor("x"), !a.has("approximate") || a.flag("approximate")));
   });
-  add(table, "elu", "x alpha",
-      [](const Given& a) { return Tensors(K::elu(a.tensor("x"), a.number("alpha", 1))); });
-  add(table, "celu", "x alpha",
-      [](const Given& a) { return Tensors(K::celu(a.tensor("x"), a.number("alpha", 1))); });
-  add(table, "leaky_relu", "x negative_slope", [](const Given& a) {
+  add_operator(table, "elu", "x alpha",
+               [](const Given& a) { return Tensors(K::elu(a.tensor("x"), a.number("alpha", 1))); });
+  add_operator(table, "celu", "x alpha", [](const Given& a) {
+    return Tensors(K::celu(a.tensor("x"), a.number("alpha", 1)));
+  });
+  add_operator(table, "leaky_relu", "x negative_slope", [](const Given& a) {
     return Tensors(K::leaky_relu(a.tensor("x"), a.number("negative_slope", 0.2)));
   });
-  add(table, "cast", "x dtype",
-      [](const Given& a) { return Tensors(K::cast(a.tensor("x"), a.dtype())); });
+  add_operator(table, "cast", "x dtype",
+               [](const Given& a) { return Tensors(K::cast(a.tensor("x"), a.dtype())); });
 }
 
 void add_binary(Table& table) {
@@ -113,8 +115,9 @@ void add_binary(Table& table) {
                                                 {"subtract", K::subtract},
                                                 {"true_divide", K::true_divide}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x1 x2",
-        [f = function](const Given& a) { return Tensors(f(a.operand("x1"), a.operand("x2"))); });
+    add_operator(table, name, "x1 x2", [f = function](const Given& a) {
+      return Tensors(f(a.operand("x1"), a.operand("x2")));
+    });
   }
 }
 
@@ -125,27 +128,27 @@ void add_reductions(Table& table) {
       {"any", K::any}, {"mean", K::mean}, {"std", K::std},
       {"sum", K::sum}, {"var", K::var},   {"logsumexp", K::logsumexp}};
   for (const auto& [name, function] : all) {
-    add(table, name, "x axis keepdims", [f = function](const Given& a) {
+    add_operator(table, name, "x axis keepdims", [f = function](const Given& a) {
       return Tensors(f(a.tensor("x"), a.axes(), a.flag("keepdims")));
     });
   }
   using Extremum = Tensor (*)(const Tensor&, const K::Axes&, bool, std::optional<double>);
   for (const auto& [name, function] : {std::pair<const char*, Extremum>{"max", K::max},
                                        std::pair<const char*, Extremum>{"min", K::min}}) {
-    add(table, name, "x axis keepdims initial", [f = function](const Given& a) {
+    add_operator(table, name, "x axis keepdims initial", [f = function](const Given& a) {
       std::optional<double> initial;
       if (a.has("initial")) initial = a.number("initial", 0);
       return Tensors(f(a.tensor("x"), a.axes(), a.flag("keepdims"), initial));
     });
   }
-  add(table, "prod", "x axis keepdims dtype", [](const Given& a) {
+  add_operator(table, "prod", "x axis keepdims dtype", [](const Given& a) {
     return Tensors(K::prod(a.tensor("x"), a.axes(), a.flag("keepdims"), a.optional_dtype()));
   });
   using Position = Tensor (*)(const Tensor&, K::Axis, bool);
   for (const auto& [name, function] : {std::pair<const char*, Position>{"argmax", K::argmax},
                                        std::pair<const char*, Position>{"argmin", K::argmin}}) {
     // output_type is TensorFlow's.
-    add(table, name, "x axis keepdims output_type", [f = function](const Given& a) {
+    add_operator(table, name, "x axis keepdims output_type", [f = function](const Given& a) {
       const Tensor at = f(a.tensor("x"), a.axis(), a.flag("keepdims"));
       return Tensors(ops::cast(at, a.optional_dtype("output_type").value_or(at.dtype())));
     });
@@ -170,21 +173,21 @@ Tensor cumulative_sum(const Given& a) {
 }
 
 void add_along_axis(Table& table) {
-  add(table, "cumsum", "x axis dtype exclusive reverse",
-      [](const Given& a) { return Tensors(cumulative_sum(a)); });
+  add_operator(table, "cumsum", "x axis dtype exclusive reverse",
+               [](const Given& a) { return Tensors(cumulative_sum(a)); });
   // A given null selects all elements.
   const auto last = [](const Given& a) { return a.is_given("axis") ? a.axes() : K::Axes(-1); };
-  add(table, "softmax", "x axis",
-      [last](const Given& a) { return Tensors(K::softmax(a.tensor("x"), last(a))); });
-  add(table, "log_softmax", "x axis",
-      [last](const Given& a) { return Tensors(K::log_softmax(a.tensor("x"), last(a))); });
-  add(table, "normalize", "x axis order epsilon", [last](const Given& a) {
+  add_operator(table, "softmax", "x axis",
+               [last](const Given& a) { return Tensors(K::softmax(a.tensor("x"), last(a))); });
+  add_operator(table, "log_softmax", "x axis",
+               [last](const Given& a) { return Tensors(K::log_softmax(a.tensor("x"), last(a))); });
+  add_operator(table, "normalize", "x axis order epsilon", [last](const Given& a) {
     std::optional<double> epsilon;
     if (a.has("epsilon")) epsilon = a.number("epsilon", 0);
     return Tensors(K::normalize(a.tensor("x"), last(a), a.number("order", 2), epsilon));
   });
   // TensorFlow's function, which normalizes all elements by default.
-  add(table, "l2_normalize", "x axis epsilon", [](const Given& a) {
+  add_operator(table, "l2_normalize", "x axis epsilon", [](const Given& a) {
     return Tensors(K::normalize(a.tensor("x"), a.axes(), 2, std::sqrt(a.number("epsilon", 1e-12))));
   });
 }
@@ -208,36 +211,38 @@ void add_shapes(Table& table) {
   const auto axis_or = [](const Given& a, int64_t otherwise) {
     return static_cast<int>(a.integer("axis", otherwise));
   };
-  add(table, "reshape", "x newshape", [](const Given& a) {
+  add_operator(table, "reshape", "x newshape", [](const Given& a) {
     return Tensors(K::reshape(a.tensor("x"), Shape(a.integers("newshape"))));
   });
-  add(table, "transpose", "x axes", [](const Given& a) {
+  add_operator(table, "transpose", "x axes", [](const Given& a) {
     std::vector<int> axes;
     if (a.has("axes")) {
       for (const int64_t axis : a.integers("axes")) axes.push_back(static_cast<int>(axis));
     }
     return Tensors(K::transpose(a.tensor("x"), axes));
   });
-  add(table, "expand_dims", "x axis",
-      [](const Given& a) { return Tensors(K::expand_dims(a.tensor("x"), a.axes())); });
-  add(table, "squeeze", "x axis",
-      [](const Given& a) { return Tensors(K::squeeze(a.tensor("x"), a.axes())); });
-  add(table, "flip", "x axis",
-      [](const Given& a) { return Tensors(K::flip(a.tensor("x"), a.axes())); });
-  add(table, "tile", "x repeats",
-      [](const Given& a) { return Tensors(K::tile(a.tensor("x"), a.integers("repeats"))); });
-  add(table, "broadcast_to", "x shape", [](const Given& a) {
+  add_operator(table, "expand_dims", "x axis",
+               [](const Given& a) { return Tensors(K::expand_dims(a.tensor("x"), a.axes())); });
+  add_operator(table, "squeeze", "x axis",
+               [](const Given& a) { return Tensors(K::squeeze(a.tensor("x"), a.axes())); });
+  add_operator(table, "flip", "x axis",
+               [](const Given& a) { return Tensors(K::flip(a.tensor("x"), a.axes())); });
+  add_operator(table, "tile", "x repeats", [](const Given& a) {
+    return Tensors(K::tile(a.tensor("x"), a.integers("repeats")));
+  });
+  add_operator(table, "broadcast_to", "x shape", [](const Given& a) {
     return Tensors(K::broadcast_to(a.tensor("x"), Shape(a.integers("shape"))));
   });
-  add(table, "concatenate", "xs axis", [axis_or](const Given& a) {
+  add_operator(table, "concatenate", "xs axis", [axis_or](const Given& a) {
     return Tensors(K::concatenate(a.tensors("xs"), axis_or(a, 0)));
   });
-  add(table, "stack", "x axis",
-      [axis_or](const Given& a) { return Tensors(K::stack(a.tensors("x"), axis_or(a, 0))); });
+  add_operator(table, "stack", "x axis", [axis_or](const Given& a) {
+    return Tensors(K::stack(a.tensors("x"), axis_or(a, 0)));
+  });
   const auto listed = [](const std::vector<Tensor>& all) {
     return Tensors::list(Tensors::Items(all.begin(), all.end()));
   };
-  add(table, "split", "x indices_or_sections axis sizes", [=](const Given& a) {
+  add_operator(table, "split", "x indices_or_sections axis sizes", [=](const Given& a) {
     const Tensor x = a.tensor("x");
     const int axis = axis_or(a, 0);
     if (a.has("sizes")) return listed(split_by_sizes(x, a.integers("sizes"), axis));
@@ -246,13 +251,13 @@ void add_shapes(Table& table) {
     }
     return listed(K::split(x, a.integer("indices_or_sections", 1), axis));
   });
-  add(table, "unstack", "x num axis", [=](const Given& a) {
+  add_operator(table, "unstack", "x num axis", [=](const Given& a) {
     std::optional<int64_t> num;
     if (a.has("num")) num = a.integer("num", 0);
     return listed(K::unstack(a.tensor("x"), num, axis_or(a, 0)));
   });
-  add(table, "get_item", "x key",
-      [](const Given& a) { return Tensors(a.item(a.tensor("x"), "key")); });
+  add_operator(table, "get_item", "x key",
+               [](const Given& a) { return Tensors(a.item(a.tensor("x"), "key")); });
 }
 
 // Throws ValueError unless all ids are in [0, n).
@@ -323,24 +328,25 @@ Tensor swapped_if(const Tensor& x, bool swaps) { return swaps ? K::swapaxes(x, -
 
 void add_others(Table& table) {
   // Numbers are real, so that adjoint matrices are transposed ones.
-  add(table, "matmul", "x1 x2 transpose_a transpose_b adjoint_a adjoint_b", [](const Given& a) {
-    return Tensors(
-        K::matmul(swapped_if(a.tensor("x1"), a.flag("transpose_a") || a.flag("adjoint_a")),
-                  swapped_if(a.tensor("x2"), a.flag("transpose_b") || a.flag("adjoint_b"))));
-  });
-  add(table, "clip", "x x_min x_max", [](const Given& a) {
+  add_operator(
+      table, "matmul", "x1 x2 transpose_a transpose_b adjoint_a adjoint_b", [](const Given& a) {
+        return Tensors(
+            K::matmul(swapped_if(a.tensor("x1"), a.flag("transpose_a") || a.flag("adjoint_a")),
+                      swapped_if(a.tensor("x2"), a.flag("transpose_b") || a.flag("adjoint_b"))));
+      });
+  add_operator(table, "clip", "x x_min x_max", [](const Given& a) {
     return Tensors(K::clip(a.tensor("x"), a.operand("x_min"), a.operand("x_max")));
   });
-  add(table, "where", "condition x1 x2", [](const Given& a) {
+  add_operator(table, "where", "condition x1 x2", [](const Given& a) {
     return Tensors(K::where(a.tensor("condition"), a.operand("x1"), a.operand("x2")));
   });
-  add(table, "take", "x indices axis", [](const Given& a) {
+  add_operator(table, "take", "x indices axis", [](const Given& a) {
     return Tensors(K::take(a.tensor("x"), a.tensor("indices"), a.axis()));
   });
-  add(table, "gather", "x indices axis batch_dims",
-      [](const Given& a) { return Tensors(gather(a)); });
-  add(table, "one_hot", "x num_classes axis dtype sparse on_value off_value",
-      [](const Given& a) { return Tensors(one_hot(a)); });
+  add_operator(table, "gather", "x indices axis batch_dims",
+               [](const Given& a) { return Tensors(gather(a)); });
+  add_operator(table, "one_hot", "x num_classes axis dtype sparse on_value off_value",
+               [](const Given& a) { return Tensors(one_hot(a)); });
 }
 
 // Functions of TensorFlow: the name in keras.ops, and renamed parameters as "theirs=ours". "0" is

@@ -18,8 +18,6 @@
 
 #include <keel/framework/base/errors.h>
 
-extern char** environ;
-
 namespace keel::serving {
 namespace {
 
