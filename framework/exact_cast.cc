@@ -1,8 +1,6 @@
 #include <keel/framework/exact_cast.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -32,15 +31,13 @@ To converted(From x, bool& exact) {
   }
 }
 
-// Returns a number with as many digits as distinguish it from others of its type.
+// Returns number_text() without the sign of a NaN.
 template <class T>
 std::string text_of(T number) {
   if constexpr (std::floating_point<T>) {
     if (std::isnan(number)) return "nan";
   }
-  std::array<char, 64> text;
-  const auto end = std::to_chars(text.begin(), text.end(), number).ptr;
-  return {text.begin(), end};
+  return number_text(number);
 }
 
 // Returns the row of the value at a position.

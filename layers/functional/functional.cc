@@ -207,12 +207,13 @@ template <class Step>
 std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> layers_on_inputs(
     const std::vector<Step>& steps, int64_t inputs) {
   std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> out;
+  std::unordered_map<const Operation*, int> calls;
+  for (const Step& step : steps) ++calls[step.operation.get()];
   for (const Step& step : steps) {
     const auto layer = std::dynamic_pointer_cast<Layer>(step.operation);
-    const auto calls = std::ranges::count(steps, step.operation, &Step::operation);
     const std::vector<int> numbers = flatten(step.inputs);
     const bool on_inputs = std::ranges::all_of(numbers, [&](int n) { return n < inputs; });
-    if (layer && calls == 1 && on_inputs) out.emplace_back(layer, step.inputs);
+    if (layer && calls[layer.get()] == 1 && on_inputs) out.emplace_back(layer, step.inputs);
   }
   return out;
 }
@@ -223,7 +224,7 @@ void check_count(const std::string& model, const Operation& operation, size_t re
   if (std::cmp_equal(returned, expected)) return;
   throw ValueError(model, ": a call of ", operation.class_name(), " returned ", returned,
                    " tensors, but returned ", expected,
-                   " when the model was made; return the same ", "structure in every call");
+                   " when the model was made; return the same structure in every call");
 }
 
 bool has_repeated_calls(const std::vector<std::shared_ptr<const GraphNode>>& nodes) {

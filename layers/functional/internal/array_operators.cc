@@ -50,13 +50,9 @@ Tensor padded(const Given& a) {
 }
 
 void add_shape_functions(OperatorTable& table) {
-  using Unary = Tensor (*)(const Tensor&);
-  const std::pair<const char*, Unary> unary[] = {
+  const FunctionOfOne unary[] = {
       {"copy", K::copy}, {"fliplr", K::fliplr}, {"flipud", K::flipud}, {"ravel", K::ravel}};
-  for (const auto& [name, function] : unary) {
-    add_operator(table, name, "x",
-                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
-  }
+  add_functions_of_one(table, unary);
   using Joined = Tensor (*)(const std::vector<Tensor>&);
   const std::pair<const char*, Joined> joined[] = {{"column_stack", K::column_stack},
                                                    {"dstack", K::dstack},

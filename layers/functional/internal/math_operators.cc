@@ -14,84 +14,71 @@ namespace K = keras_ops;
 using Given = OperatorArguments;
 
 void add_functions_of_one(OperatorTable& table) {
-  using Unary = Tensor (*)(const Tensor&);
-  const std::pair<const char*, Unary> all[] = {{"angle", K::angle},
-                                               {"arccos", K::arccos},
-                                               {"arccosh", K::arccosh},
-                                               {"arcsin", K::arcsin},
-                                               {"arcsinh", K::arcsinh},
-                                               {"arctan", K::arctan},
-                                               {"arctanh", K::arctanh},
-                                               {"bitwise_invert", K::bitwise_invert},
-                                               {"bitwise_not", K::bitwise_not},
-                                               {"cbrt", K::cbrt},
-                                               {"conj", K::conj},
-                                               {"conjugate", K::conjugate},
-                                               {"corrcoef", K::corrcoef},
-                                               {"cosh", K::cosh},
-                                               {"deg2rad", K::deg2rad},
-                                               {"erfc", K::erfc},
-                                               {"erfinv", K::erfinv},
-                                               {"exp2", K::exp2},
-                                               {"fabs", K::fabs},
-                                               {"i0", K::i0},
-                                               {"imag", K::imag},
-                                               {"isinf", K::isinf},
-                                               {"isneginf", K::isneginf},
-                                               {"isposinf", K::isposinf},
-                                               {"isreal", K::isreal},
-                                               {"log10", K::log10},
-                                               {"log2", K::log2},
-                                               {"rad2deg", K::rad2deg},
-                                               {"real", K::real},
-                                               {"signbit", K::signbit},
-                                               {"sinc", K::sinc},
-                                               {"sinh", K::sinh},
-                                               {"trunc", K::trunc}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x",
-                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
-  }
+  const FunctionOfOne all[] = {{"angle", K::angle},
+                               {"arccos", K::arccos},
+                               {"arccosh", K::arccosh},
+                               {"arcsin", K::arcsin},
+                               {"arcsinh", K::arcsinh},
+                               {"arctan", K::arctan},
+                               {"arctanh", K::arctanh},
+                               {"bitwise_invert", K::bitwise_invert},
+                               {"bitwise_not", K::bitwise_not},
+                               {"cbrt", K::cbrt},
+                               {"conj", K::conj},
+                               {"conjugate", K::conjugate},
+                               {"corrcoef", K::corrcoef},
+                               {"cosh", K::cosh},
+                               {"deg2rad", K::deg2rad},
+                               {"erfc", K::erfc},
+                               {"erfinv", K::erfinv},
+                               {"exp2", K::exp2},
+                               {"fabs", K::fabs},
+                               {"i0", K::i0},
+                               {"imag", K::imag},
+                               {"isinf", K::isinf},
+                               {"isneginf", K::isneginf},
+                               {"isposinf", K::isposinf},
+                               {"isreal", K::isreal},
+                               {"log10", K::log10},
+                               {"log2", K::log2},
+                               {"rad2deg", K::rad2deg},
+                               {"real", K::real},
+                               {"signbit", K::signbit},
+                               {"sinc", K::sinc},
+                               {"sinh", K::sinh},
+                               {"trunc", K::trunc}};
+  add_functions_of_one(table, all);
   add_operator(table, "nan_to_num", "x nan posinf neginf", [](const Given& a) {
     return Tensors(K::nan_to_num(a.tensor("x"), a.number("nan", 0), a.optional_number("posinf"),
                                  a.optional_number("neginf")));
   });
 }
 
-void add_functions_of_two(OperatorTable& table) {
-  using Binary = Tensor (*)(const K::Operand&, const K::Operand&);
-  const std::pair<const char*, Binary> all[] = {{"arctan2", K::arctan2},
-                                                {"divide_no_nan", K::divide_no_nan},
-                                                {"dot", K::dot},
-                                                {"fmax", K::fmax},
-                                                {"fmin", K::fmin},
-                                                {"fmod", K::fmod},
-                                                {"gammainc", K::gammainc},
-                                                {"gcd", K::gcd},
-                                                {"heaviside", K::heaviside},
-                                                {"hypot", K::hypot},
-                                                {"inner", K::inner},
-                                                {"lcm", K::lcm},
-                                                {"ldexp", K::ldexp},
-                                                {"logaddexp", K::logaddexp},
-                                                {"logaddexp2", K::logaddexp2},
-                                                {"logical_xor", K::logical_xor},
-                                                {"nextafter", K::nextafter}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x1 x2", [f = function](const Given& a) {
-      return Tensors(f(a.operand("x1"), a.operand("x2")));
-    });
-  }
-  const std::pair<const char*, Binary> bitwise[] = {
+void add_binary_functions(OperatorTable& table) {
+  const FunctionOfTwo all[] = {{"arctan2", K::arctan2},
+                               {"divide_no_nan", K::divide_no_nan},
+                               {"dot", K::dot},
+                               {"fmax", K::fmax},
+                               {"fmin", K::fmin},
+                               {"fmod", K::fmod},
+                               {"gammainc", K::gammainc},
+                               {"gcd", K::gcd},
+                               {"heaviside", K::heaviside},
+                               {"hypot", K::hypot},
+                               {"inner", K::inner},
+                               {"lcm", K::lcm},
+                               {"ldexp", K::ldexp},
+                               {"logaddexp", K::logaddexp},
+                               {"logaddexp2", K::logaddexp2},
+                               {"logical_xor", K::logical_xor},
+                               {"nextafter", K::nextafter}};
+  add_functions_of_two(table, all, "x1", "x2");
+  const FunctionOfTwo bitwise[] = {
       {"bitwise_and", K::bitwise_and}, {"bitwise_left_shift", K::bitwise_left_shift},
       {"bitwise_or", K::bitwise_or},   {"bitwise_right_shift", K::bitwise_right_shift},
       {"bitwise_xor", K::bitwise_xor}, {"left_shift", K::left_shift},
       {"right_shift", K::right_shift}};
-  for (const auto& [name, function] : bitwise) {
-    add_operator(table, name, "x y", [f = function](const Given& a) {
-      return Tensors(f(a.operand("x"), a.operand("y")));
-    });
-  }
+  add_functions_of_two(table, bitwise, "x", "y");
   add_operator(table, "isclose", "x1 x2 rtol atol equal_nan", [](const Given& a) {
     return Tensors(K::isclose(a.operand("x1"), a.operand("x2"), a.number("rtol", 1e-5),
                               a.number("atol", 1e-8), a.flag("equal_nan")));
@@ -218,13 +205,8 @@ void add_linear_algebra(OperatorTable& table) {
   add_operator(table, "norm", "x ord axis keepdims", [](const Given& a) {
     return Tensors(K::norm(a.tensor("x"), norm_order(a), a.axes(), a.flag("keepdims")));
   });
-  using Unary = Tensor (*)(const Tensor&);
-  const std::pair<const char*, Unary> all[] = {
-      {"det", K::det}, {"inv", K::inv}, {"logdet", K::logdet}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x",
-                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
-  }
+  const FunctionOfOne all[] = {{"det", K::det}, {"inv", K::inv}, {"logdet", K::logdet}};
+  add_functions_of_one(table, all);
   const auto pair_of = [](const std::pair<Tensor, Tensor>& pair) {
     return Tensors::tuple({pair.first, pair.second});
   };
@@ -270,7 +252,7 @@ void add_linear_algebra(OperatorTable& table) {
 
 void add_math_operators(OperatorTable& table) {
   add_functions_of_one(table);
-  add_functions_of_two(table);
+  add_binary_functions(table);
   add_reduction_functions(table);
   add_products(table);
   add_linear_algebra(table);

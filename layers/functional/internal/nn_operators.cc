@@ -37,16 +37,12 @@ std::optional<K::SpatialSizes> optional_sizes(const Given& a, const char* name) 
 std::string data_format(const Given& a) { return a.text("data_format", "channels_last"); }
 
 void add_activations(OperatorTable& table) {
-  using Unary = Tensor (*)(const Tensor&);
-  const std::pair<const char*, Unary> all[] = {{"hard_swish", K::hard_swish},
-                                               {"sparse_plus", K::sparse_plus},
-                                               {"sparse_sigmoid", K::sparse_sigmoid},
-                                               {"swish", K::swish},
-                                               {"tanh_shrink", K::tanh_shrink}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x",
-                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
-  }
+  const FunctionOfOne all[] = {{"hard_swish", K::hard_swish},
+                               {"sparse_plus", K::sparse_plus},
+                               {"sparse_sigmoid", K::sparse_sigmoid},
+                               {"swish", K::swish},
+                               {"tanh_shrink", K::tanh_shrink}};
+  add_functions_of_one(table, all);
   using Along = Tensor (*)(const Tensor&, int);
   const std::pair<const char*, Along> along[] = {{"glu", K::glu}, {"sparsemax", K::sparsemax}};
   for (const auto& [name, function] : along) {

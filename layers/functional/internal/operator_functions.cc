@@ -1,5 +1,6 @@
 #include <keel/layers/functional/internal/operator_functions.h>
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
@@ -30,46 +31,42 @@ std::vector<std::string> words(const std::string& text) {
 }
 
 void add_unary(Table& table) {
-  using Unary = Tensor (*)(const Tensor&);
-  const std::pair<const char*, Unary> all[] = {{"abs", K::abs},
-                                               {"absolute", K::absolute},
-                                               {"ceil", K::ceil},
-                                               {"cos", K::cos},
-                                               {"hard_sigmoid", K::hard_sigmoid},
-                                               {"hard_silu", K::hard_silu},
-                                               {"hard_tanh", K::hard_tanh},
-                                               {"erf", K::erf},
-                                               {"exp", K::exp},
-                                               {"expm1", K::expm1},
-                                               {"floor", K::floor},
-                                               {"identity", K::copy},
-                                               {"isfinite", K::isfinite},
-                                               {"isnan", K::isnan},
-                                               {"log", K::log},
-                                               {"log1p", K::log1p},
-                                               {"log_sigmoid", K::log_sigmoid},
-                                               {"logical_not", K::logical_not},
-                                               {"negative", K::negative},
-                                               {"reciprocal", K::reciprocal},
-                                               {"relu", K::relu},
-                                               {"relu6", K::relu6},
-                                               {"rsqrt", K::rsqrt},
-                                               {"selu", K::selu},
-                                               {"sigmoid", K::sigmoid},
-                                               {"sign", K::sign},
-                                               {"silu", K::silu},
-                                               {"sin", K::sin},
-                                               {"softplus", K::softplus},
-                                               {"softsign", K::softsign},
-                                               {"sqrt", K::sqrt},
-                                               {"square", K::square},
-                                               {"stop_gradient", K::stop_gradient},
-                                               {"tan", K::tan},
-                                               {"tanh", K::tanh}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x",
-                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
-  }
+  const FunctionOfOne all[] = {{"abs", K::abs},
+                               {"absolute", K::absolute},
+                               {"ceil", K::ceil},
+                               {"cos", K::cos},
+                               {"hard_sigmoid", K::hard_sigmoid},
+                               {"hard_silu", K::hard_silu},
+                               {"hard_tanh", K::hard_tanh},
+                               {"erf", K::erf},
+                               {"exp", K::exp},
+                               {"expm1", K::expm1},
+                               {"floor", K::floor},
+                               {"identity", K::copy},
+                               {"isfinite", K::isfinite},
+                               {"isnan", K::isnan},
+                               {"log", K::log},
+                               {"log1p", K::log1p},
+                               {"log_sigmoid", K::log_sigmoid},
+                               {"logical_not", K::logical_not},
+                               {"negative", K::negative},
+                               {"reciprocal", K::reciprocal},
+                               {"relu", K::relu},
+                               {"relu6", K::relu6},
+                               {"rsqrt", K::rsqrt},
+                               {"selu", K::selu},
+                               {"sigmoid", K::sigmoid},
+                               {"sign", K::sign},
+                               {"silu", K::silu},
+                               {"sin", K::sin},
+                               {"softplus", K::softplus},
+                               {"softsign", K::softsign},
+                               {"sqrt", K::sqrt},
+                               {"square", K::square},
+                               {"stop_gradient", K::stop_gradient},
+                               {"tan", K::tan},
+                               {"tanh", K::tanh}};
+  add_functions_of_one(table, all);
   add_operator(table, "round", "x decimals", [](const Given& a) {
     return Tensors(K::round(a.tensor("x"), static_cast<int>(a.integer("decimals", 0))));
   });
@@ -95,30 +92,25 @@ void add_unary(Table& table) {
 }
 
 void add_binary(Table& table) {
-  using Binary = Tensor (*)(const K::Operand&, const K::Operand&);
-  const std::pair<const char*, Binary> all[] = {{"add", K::add},
-                                                {"divide", K::divide},
-                                                {"equal", K::equal},
-                                                {"floor_divide", K::floor_divide},
-                                                {"greater", K::greater},
-                                                {"greater_equal", K::greater_equal},
-                                                {"less", K::less},
-                                                {"less_equal", K::less_equal},
-                                                {"logical_and", K::logical_and},
-                                                {"logical_or", K::logical_or},
-                                                {"maximum", K::maximum},
-                                                {"minimum", K::minimum},
-                                                {"mod", K::mod},
-                                                {"multiply", K::multiply},
-                                                {"not_equal", K::not_equal},
-                                                {"power", K::power},
-                                                {"subtract", K::subtract},
-                                                {"true_divide", K::true_divide}};
-  for (const auto& [name, function] : all) {
-    add_operator(table, name, "x1 x2", [f = function](const Given& a) {
-      return Tensors(f(a.operand("x1"), a.operand("x2")));
-    });
-  }
+  const FunctionOfTwo all[] = {{"add", K::add},
+                               {"divide", K::divide},
+                               {"equal", K::equal},
+                               {"floor_divide", K::floor_divide},
+                               {"greater", K::greater},
+                               {"greater_equal", K::greater_equal},
+                               {"less", K::less},
+                               {"less_equal", K::less_equal},
+                               {"logical_and", K::logical_and},
+                               {"logical_or", K::logical_or},
+                               {"maximum", K::maximum},
+                               {"minimum", K::minimum},
+                               {"mod", K::mod},
+                               {"multiply", K::multiply},
+                               {"not_equal", K::not_equal},
+                               {"power", K::power},
+                               {"subtract", K::subtract},
+                               {"true_divide", K::true_divide}};
+  add_functions_of_two(table, all, "x1", "x2");
 }
 
 void add_reductions(Table& table) {
@@ -448,6 +440,23 @@ bool has_parameters(const std::string& function, const std::vector<std::string>&
 void add_operator(OperatorTable& table, const char* name, const char* parameters,
                   std::function<Tensors(const OperatorArguments&)> compute) {
   table.emplace(name, OperatorFunction{words(parameters), std::move(compute)});
+}
+
+void add_functions_of_one(OperatorTable& table, std::span<const FunctionOfOne> functions) {
+  for (const auto& [name, function] : functions) {
+    add_operator(table, name, "x",
+                 [f = function](const Given& a) { return Tensors(f(a.tensor("x"))); });
+  }
+}
+
+void add_functions_of_two(OperatorTable& table, std::span<const FunctionOfTwo> functions,
+                          const char* first, const char* second) {
+  for (const auto& [name, function] : functions) {
+    add_operator(table, name, absl::StrCat(first, " ", second).c_str(),
+                 [f = function, first, second](const Given& a) {
+                   return Tensors(f(a.operand(first), a.operand(second)));
+                 });
+  }
 }
 
 std::optional<Tensor> optional_tensor(const OperatorArguments& arguments, const char* name) {

@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <keel/layers/functional/internal/operator_arguments.h>
 #include <keel/layers/functional/internal/operator_functions.h>
@@ -18,6 +20,14 @@ using OperatorTable = std::map<std::string, OperatorFunction>;
 // A name that begins with "*" takes all positional arguments as a list, and "**" any other name.
 void add_operator(OperatorTable& table, const char* name, const char* parameters,
                   std::function<Tensors(const OperatorArguments&)> compute);
+
+// Add functions of one tensor, "x", and of two operands with these names.
+using FunctionOfOne = std::pair<const char*, Tensor (*)(const Tensor&)>;
+using FunctionOfTwo =
+    std::pair<const char*, Tensor (*)(const keras_ops::Operand&, const keras_ops::Operand&)>;
+void add_functions_of_one(OperatorTable& table, std::span<const FunctionOfOne> functions);
+void add_functions_of_two(OperatorTable& table, std::span<const FunctionOfTwo> functions,
+                          const char* first, const char* second);
 
 // Add functions of arithmetic, comparison, reduction and linear algebra.
 void add_math_operators(OperatorTable& table);

@@ -2,15 +2,10 @@
 
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_split.h>
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <set>
-#include <vector>
-
-#include <keel/framework/base/internal/text.h>
 
 namespace keel {
 namespace {
@@ -81,12 +76,19 @@ bool has_training(const Config& config) {
                   [](const Config& dict) { return is_call(dict) && has_bool_training(dict); });
 }
 
+bool is_keras_3_16_or_later(const std::string& version) {
+  int major = 0, minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto [dot, error] = std::from_chars(version.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  return std::from_chars(dot + 1, end, minor).ec == std::errc() &&
+         (major > 3 || (major == 3 && minor >= 16));
+}
+
 bool records_default_training(const std::string& version, const Config& model_config) {
   if (version.ends_with(kExplicitTraining) || is_of_keras2(version, model_config)) return false;
-  const std::vector<std::string> parts = absl::StrSplit(version, '.');
-  const std::optional<int> minor = parts.size() < 2 ? std::nullopt : parse_number<int>(parts[1]);
   // to_json() of Keras 3 writes no version; to_json() here does if a value means something.
-  return !parts[0].starts_with('3') ? version.empty() : minor.value_or(0) < 16;
+  return version.empty() || (version.starts_with('3') && !is_keras_3_16_or_later(version));
 }
 
 Config without_training(const Config& config) {

@@ -19,6 +19,8 @@ std::string keras_version_of(const Hdf5File& file);
 //   GRU, GRUCell     a missing reset_after becomes false, the only behavior before Keras 2.1.3
 Config from_keras2(const Config& config);
 
+// Returns true if a keras_version is 3.16 or later.
+bool is_keras_3_16_or_later(const std::string& version);
 // Ends the version in files of this library that have a `training` argument of a call.
 inline constexpr char kExplicitTraining[] = "+explicit-training";
 // Returns true for a file whose graphs have the default of call(training=...) for each layer, as

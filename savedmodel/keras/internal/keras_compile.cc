@@ -1,7 +1,6 @@
 #include <keel/savedmodel/keras/internal/keras_compile.h>
 
 #include <absl/strings/match.h>
-#include <charconv>
 #include <iostream>
 #include <map>
 #include <string>
@@ -10,6 +9,7 @@
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/metric.h>
 #include <keel/optimizers/internal/registry.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
 namespace keel {
 namespace {
@@ -158,16 +158,6 @@ Config with_exchanged_weights(const Config& loss) {
   return out;
 }
 
-// Returns true for Keras 3.16 and later versions.
-bool has_tversky_in_place(const std::string& keras_version) {
-  int major = 0, minor = 0;
-  const char* const end = keras_version.data() + keras_version.size();
-  const auto [dot, error] = std::from_chars(keras_version.data(), end, major);
-  if (error != std::errc() || dot == end || *dot != '.') return false;
-  return std::from_chars(dot + 1, end, minor).ec == std::errc() &&
-         (major > 3 || (major == 3 && minor >= 16));
-}
-
 // Converts the settings of Keras 2's optimizers to those of Keras 3. Keras 3 supports learning rate
 // decay only by schedules, and drops `decay` with a warning.
 Config current_optimizer(Config optimizer) {
@@ -248,7 +238,7 @@ Config from_training_config(const Config& stored, const std::string& keras_versi
   if (!stored.is_dict()) return {};
   Config optimizer = value_of(stored, "optimizer");
   if (optimizer.is_null()) optimizer = value_of(stored, "optimizer_config");
-  const bool in_place = has_tversky_in_place(keras_version);
+  const bool in_place = is_keras_3_16_or_later(keras_version);
   const Config loss = map_objects(value_of(stored, "loss"), [&](const Config& object) {
     return in_place ? plain(object) : with_exchanged_weights(plain(object));
   });
