@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include <keel/framework/nest_functions.h>
 
@@ -53,6 +54,14 @@ void throw_wrong_kind(NodeView nest, const char* expected) {
 
 void throw_missing_key(NodeView nest, const std::string& key) {
   throw ValueError("Nest: no key '", key, "' in ", structure_of(nest), "; pass a key of the dict");
+}
+
+size_t checked_position(NodeView nest, int position) {
+  if (position >= 0 && std::cmp_less(position, nest.type->shape(nest.node).size)) {
+    return static_cast<size_t>(position);
+  }
+  throw ValueError("Nest: position ", position, " is out of bounds for ", structure_of(nest),
+                   "; pass the position of an item");
 }
 
 void throw_leaf_count(NodeView structure, size_t received) {

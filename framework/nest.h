@@ -84,14 +84,15 @@ class Nest {
 
   // Returns the child of a dict under `key`. Throws ValueError if the key is missing.
   const Nest& at(const std::string& key) const&;
-  // Returns at(key), or the child of a list or tuple at `position`, which throws std::out_of_range
-  // if it is out of bounds.
+  // Returns at(key), or an item of a list or tuple. Throws ValueError for a position out of bounds.
   const Nest& operator[](const std::string& key) const& { return at(key); }
   Nest operator[](const std::string& key) && { return at(key); }
   const Nest& operator[](const char* key) const& { return at(key); }
   Nest operator[](const char* key) && { return at(key); }
-  const Nest& operator[](int position) const& { return items().at(position); }
-  Nest operator[](int position) && { return items().at(position); }
+  const Nest& operator[](int position) const& {
+    return items()[nest_internal::checked_position(view(), position)];
+  }
+  Nest operator[](int position) && { return std::as_const(*this)[position]; }
 
   // Returns the structure as text, with '*' for leaves: "{item: *, user: [*, *]}".
   std::string structure() const { return nest_internal::structure_of(view()); }

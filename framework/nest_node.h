@@ -44,6 +44,8 @@ std::string child_path(const std::string& path, const std::string& key);
 std::string structure_of(NodeView nest);
 [[noreturn]] void throw_wrong_kind(NodeView nest, const char* expected);
 [[noreturn]] void throw_missing_key(NodeView nest, const std::string& key);
+// Returns the position, or throws ValueError if it is out of bounds for a list or tuple.
+size_t checked_position(NodeView nest, int position);
 
 // See the functions of nest_functions.h.
 void for_each_leaf(NodeView nest, const std::string& path,

@@ -46,6 +46,16 @@ TEST(NestTest, AccessorsCheckTheKind) {
   EXPECT_THAT(message_of<ValueError>([&] { nest.at("missing"); }), HasSubstr("missing"));
 }
 
+TEST(NestTest, PositionsMustBeInBounds) {
+  const Nest<int> pair = Nest<int>::list({1, 2});
+  EXPECT_EQ(pair[1].leaf(), 2);
+  for (const int position : {-1, 2}) {
+    EXPECT_THAT(message_of<ValueError>([&] { pair[position].leaf(); }),
+                HasSubstr("out of bounds for [*, *]"));
+    EXPECT_THROW((Nest<int>::tuple({1, 2})[position].leaf()), ValueError);
+  }
+}
+
 TEST(NestTest, ALeafMayBeChangedInPlace) {
   Ints nest(1);
   nest.leaf() = 5;

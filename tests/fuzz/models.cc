@@ -140,33 +140,40 @@ constexpr const char* kGraphs = R"([
       "batch_shape": [null, 3], "dtype": "float32"}, "inbound_nodes": []},
     {"class_name": "InputLayer", "name": "y", "config": {"name": "y",
       "batch_shape": [null, 3], "dtype": "bool"}, "inbound_nodes": []},
-    {"class_name": "Softmax", "name": "s", "config": {"name": "s"}, "inbound_nodes": [{"args": [
+    {"module": "keras.layers",
+      "class_name": "Softmax", "name": "s", "config": {"name": "s"}, "inbound_nodes": [{"args": [
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}],
       "kwargs": {"mask": [[true, false, true]]}}, {"args": [
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["s", 0, 0]}}],
       "kwargs": {"mask": {"class_name": "__keras_tensor__", "config": {"keras_history":
         ["y", 0, 0]}}}}]},
-    {"class_name": "Reshape", "name": "r", "config": {"name": "r", "target_shape": [3, 1]},
+    {"module": "keras.layers",
+      "class_name": "Reshape", "name": "r", "config": {"name": "r", "target_shape": [3, 1]},
       "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
         ["s", 1, 0]}}], "kwargs": {}}]},
-    {"class_name": "LSTM", "name": "l", "config": {"name": "l", "units": 2, "return_state": true},
+    {"module": "keras.layers",
+      "class_name": "LSTM", "name": "l", "config": {"name": "l", "units": 2, "return_state": true},
       "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
         ["r", 0, 0]}}], "kwargs": {"training": null, "mask": {"class_name": "__keras_tensor__",
         "config": {"keras_history": ["y", 0, 0]}}}}]},
-    {"class_name": "TimeDistributed", "name": "t", "config": {"name": "t", "layer":
+    {"module": "keras.layers",
+      "class_name": "TimeDistributed", "name": "t", "config": {"name": "t", "layer":
       {"class_name": "Dense", "config": {"name": "d", "units": 2}}}, "inbound_nodes": [{"args": [
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["r", 0, 0]}}],
       "kwargs": {"mask": {"class_name": "__keras_tensor__", "config": {"keras_history":
         ["y", 0, 0]}}}}]},
-    {"class_name": "GlobalAveragePooling1D", "name": "g", "config": {"name": "g"},
+    {"module": "keras.layers",
+      "class_name": "GlobalAveragePooling1D", "name": "g", "config": {"name": "g"},
       "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history":
         ["t", 0, 0]}}], "kwargs": {}}]},
-    {"class_name": "Attention", "name": "a", "config": {"name": "a"}, "inbound_nodes": [{"args": [[
+    {"module": "keras.layers",
+      "class_name": "Attention", "name": "a", "config": {"name": "a"}, "inbound_nodes": [{"args": [[
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["t", 0, 0]}},
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["t", 0, 0]}}]],
       "kwargs": {"mask": [{"class_name": "__keras_tensor__", "config": {"keras_history":
         ["y", 0, 0]}}, null], "use_causal_mask": false}}]},
-    {"class_name": "Concatenate", "name": "c", "config": {"name": "c", "axis": -1},
+    {"module": "keras.layers",
+      "class_name": "Concatenate", "name": "c", "config": {"name": "c", "axis": -1},
       "inbound_nodes": [{"args": [[
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["l", 0, 2]}},
       {"class_name": "__keras_tensor__", "config": {"keras_history": ["g", 0, 0]}}]],

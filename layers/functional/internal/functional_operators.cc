@@ -182,8 +182,7 @@ bool is_catalog_operator(const Config& entry) {
   // Layers and operators of Keras share names such as Softmax; only layers have this key.
   const Config* const config = entry.find("config");
   return config != nullptr && config->is_dict() && config->find("name") != nullptr &&
-         config->find("trainable") == nullptr && entry.find("inbound_nodes") != nullptr &&
-         has_keras_3_nodes(entry);
+         config->find("trainable") == nullptr && has_keras_3_nodes(entry);
 }
 
 // Returns the call of an operator of Keras 3, whose class is the function in camel case, or of

@@ -269,6 +269,13 @@ TEST(FunctionalReaderTest, MalformedEndsAreValueErrors) {
   expect_value_error(good, R"(["a", 0, 0])", R"([])");
 }
 
+TEST(FunctionalReaderTest, CallsWithoutInputsAreValueErrors) {
+  const std::string none = R"([{"args": [[]], "kwargs": {}}])";
+  EXPECT_THROW(read({input("a"), layer("l", "LSTM", R"("units": 1)", none)}, R"(["a", 0, 0])",
+                    R"(["l", 0, 0])"),
+               ValueError);
+}
+
 TEST(FunctionalReaderTest, CyclesAreValueErrors) {
   expect_value_error(R"([[["d", 0, 0, {}]]])");
   EXPECT_THROW(read({input("a"), layer("d", "Dense", kUnits, R"([[["e", 0, 0, {}]]])"),
